@@ -95,10 +95,7 @@ def cached_snapshot(number: int) -> Path:
     name = digest(files)[:16]
     home = _cache_home()
     folder = home / name
-    if (
-        folder.is_dir()
-        and digest({p: folder / p for p in files if (folder / p).is_file()})[:16] == name
-    ):
+    if folder.is_dir() and digest(_tree(folder))[:16] == name:
         return folder
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,146 @@
+"""Cutting, finding and laying down definitions by name."""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+
+from pi_course_kit import symbols
+
+TARGET = dedent('''\
+    """A module."""
+
+    from __future__ import annotations
+
+    from collections.abc import Iterator, Sequence
+    from dataclasses import dataclass
+
+    LIMIT = 3  # items
+
+    # The first thing.
+    @dataclass(frozen=True)
+    class Thing:
+        """A thing."""
+
+        name: str
+
+        def shout(self) -> str:
+            """Loud."""
+            # a comment
+            return self.name.upper()
+
+
+    class Box:
+        """Holds things."""
+
+        def __init__(self) -> None:
+            self.items: list[Thing] = []
+
+        def put(self, thing: Thing) -> None:
+            self.items.append(thing)
+
+        def take(self) -> Thing:
+            return self.items.pop(0)
+
+
+    def each(things: Sequence[Thing]) -> Iterator[str]:
+        for thing in things[:LIMIT]:
+            yield thing.name
+
+
+    def first(box: Box) -> str: return box.take().name
+    ''')
+
+OWNERS = {
+    "Thing": "1.1",
+    "each": "1.1",
+    "Box": "1.2",
+    "Box.take": "1.3",
+    "first": "1.3",
+}
+
+
+def names_of(source: str) -> list[str]:
+    return list(symbols.names(source))
+
+
+def test_names_are_top_level_names_and_class_members() -> None:
+    assert names_of(TARGET) == [
+        "LIMIT",
+        "Thing",
+        "Thing.name",
+        "Thing.shout",
+        "Box",
+        "Box.__init__",
+        "Box.put",
+        "Box.take",
+        "each",
+        "first",
+    ]
+
+
+def test_a_starter_keeps_signatures_and_docstrings_and_no_body() -> None:
+    cut = symbols.starter(TARGET, OWNERS)
+    ast.parse(cut)
+    assert 'raise NotImplementedError("Lab 1.1: Thing.shout()")' in cut
+    assert 'raise NotImplementedError("Lab 1.3: Box.take()")' in cut
+    assert '"""Loud."""' in cut
+    assert "a comment" not in cut
+    assert "upper" not in cut
+    assert "append" not in cut
+    assert "yield" not in cut
+    assert "LIMIT = 3" in cut
+    assert "name: str" in cut
+
+
+def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
+    source = ""
+    for lab in ("1.1", "1.2", "1.3"):
+        source = symbols.add(source, TARGET, OWNERS, lab, cut=False, given=frozenset({"LIMIT"}))
+        ast.parse(source)
+    assert names_of(source) == names_of(TARGET)
+    assert "NotImplementedError" not in source
+    assert ast.dump(ast.parse(source).body[-1]) == ast.dump(ast.parse(TARGET).body[-1])
+    assert source.startswith('"""A module."""\n\nfrom __future__ import annotations\n')
+
+
+def test_a_later_lab_is_a_stub_until_it_is_written() -> None:
+    source = symbols.add("", TARGET, OWNERS, "1.2", cut=False)
+    assert "self.items.append(thing)" in source
+    assert 'raise NotImplementedError("Lab 1.3: Box.take()")' in source
+    assert "def first" not in source
+
+
+def test_what_the_learner_wrote_stays() -> None:
+    mine = "import json\n\n\ndef each(things):\n    return json.dumps(things)\n"
+    after = symbols.add(mine, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
+    assert "return json.dumps(things)" in after
+    assert after.count("def each") == 1
+    assert "class Thing" in after
+    assert "LIMIT = 3" in after
+    compile(after, "after", "exec")
+
+
+def test_signatures_never_replace_anything() -> None:
+    mine = 'def each(things):\n    raise NotImplementedError("mine")\n'
+    after = symbols.add(mine, TARGET, OWNERS, "1.1", cut=True)
+    assert 'NotImplementedError("mine")' in after
+    whole = symbols.add(after, TARGET, OWNERS, "1.1", cut=False)
+    assert "mine" not in whole
+    assert "yield thing.name" in whole
+    assert "return self.name.upper()" in whole
+
+
+def test_adding_twice_changes_nothing() -> None:
+    once = symbols.add("", TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
+    assert symbols.add(once, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"})) == once
+
+
+def test_an_excerpt_holds_the_labs_own_definitions() -> None:
+    whole = symbols.excerpt(TARGET, OWNERS, "1.3", cut=False)
+    assert "return self.items.pop(0)" in whole
+    assert "Lab 1.2" in whole, "the rest of a shared class is cut"
+    assert "class Thing" not in whole
+    cut = symbols.excerpt(TARGET, OWNERS, "1.1", cut=True)
+    assert "upper" not in cut
+    assert "def each(things: Sequence[Thing]) -> Iterator[str]:" in cut
