@@ -37,17 +37,17 @@ clean:
 
 # A learner does not need the tools of `dev`, which are half of the download.
 .venv/installed: pyproject.toml constraints.txt .venv/here
-	@echo "Installing the course into .venv"
-	@.venv/bin/uv pip install --python .venv/bin/python -c constraints.txt -e . || $(failed)
+	@echo "Installing the course into .venv: a minute or two, and 600 MB of disk, the first time"
+	@$(install) -e . || $(failed)
 	@touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt .venv/here
 	@echo "Installing the course and its development tools into .venv"
-	@.venv/bin/uv pip install --python .venv/bin/python -c constraints.txt -e '.[dev]' || $(failed)
+	@$(install) -e '.[dev]' || $(failed)
 	@touch $@ .venv/installed
 
 # An environment holds the absolute path of its folder, so a checkout that was moved gets a new one.
-ifneq "$(shell cat .venv/here 2>/dev/null)" "$(CURDIR)"
+ifneq "$(shell test -x .venv/bin/python && cat .venv/here 2>/dev/null)" "$(CURDIR)"
 .venv/here: FORCE
 endif
 .venv/here:
@@ -61,10 +61,13 @@ endif
 	  echo "$(PYTHON) cannot make virtual environments: its venv or ensurepip module is missing." \
 	  "On Debian and Ubuntu: apt install python$$version-venv. Then run make again." >&2; exit 1; }
 	@echo "Making .venv with $(PYTHON)"
-	@rm -rf .venv
+	@if test -e .venv/here || ! test -x .venv/bin/python; then rm -rf .venv; fi
 	@"$(PYTHON)" -m venv .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check '$(UV)' || $(failed)
 	@printf '%s\n' "$(CURDIR)" > $@
+
+install = .venv/bin/uv pip install --quiet --python .venv/bin/python \
+	-c constraints.txt -b constraints.txt
 
 failed = { \
 	command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
