@@ -1,0 +1,153 @@
+"""Everything that CI runs, one step after the other, and one last line that counts what ran.
+
+A step that fails does not stop the next one, so that one run shows all there is to repair;
+the whole fails when any step failed, or when a step ran nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+CELL_SECONDS = 120
+
+
+@dataclass
+class Report:
+    """What ran so far: the counts in the order of the summary, and the steps that failed."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def count(self, what: str, number: int) -> None:
+        self.counts[what] = number
+        if number == 0:
+            self.failed.append(f"no {what} ran")
+
+    def summary(self) -> str:
+        ran = ", ".join(f"{number} {what}" for what, number in self.counts.items())
+        if self.failed:
+            return f"FAILED: {', '.join(self.failed)} ({ran})"
+        return f"All green: {ran}."
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """The caller's environment without what would let it decide which code or settings run."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PI_COURSE_SOURCE"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | {
+        "PI_COURSE_WORKSPACE": str(scratch / "workspace"),
+        "IPYTHONDIR": str(scratch / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
+        "PATH": os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)]),
+        "PYTHONUTF8": "1",
+    }
+
+
+@contextmanager
+def step(report: Report, name: str) -> Iterator[Callable[..., None]]:
+    """Gives `run`, which starts a command and puts the step among the failed when it fails."""
+    started = time.monotonic()
+    print(f"\n== {name}", flush=True)
+
+    def run(*command: str | Path, env: dict[str, str], output: Path | None = None) -> None:
+        with open(output or os.devnull, "wb") as file:
+            done = subprocess.run(
+                [str(part) for part in command],
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=file if output else None,
+                check=False,
+            )
+        if done.returncode != 0 and name not in report.failed:
+            report.failed.append(name)
+
+    yield run
+    print(f"   {name}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def junit(path: Path) -> list[ElementTree.Element]:
+    """The test cases that really ran; a skipped one did not."""
+    if not path.exists():
+        return []
+    cases = ElementTree.parse(path).getroot().iter("testcase")
+    return [case for case in cases if case.find("skipped") is None]
+
+
+def verified(path: Path) -> tuple[int, int]:
+    """How many snapshots and faults `pi-course verify --json` says that it ran."""
+    try:
+        chapters = json.loads(path.read_text(encoding="utf-8"))["chapters"]
+    except (ValueError, KeyError) as error:
+        print(f"pi-course verify gave no report: {error!r}", flush=True)
+        return 0, 0
+    return len(chapters), sum(chapter["faults"] for chapter in chapters)
+
+
+def run_all(scratch: Path, *, fast: bool) -> Report:
+    report = Report()
+    env = environment(scratch)
+    python = sys.executable
+    pytest = [python, "-m", "pytest", "-q", "-rs", "-o", "junit_family=xunit1"]
+
+    with step(report, "lint") as run:
+        run(SCRIPTS / "ruff", "check", ".", env=env)
+    with step(report, "format") as run:
+        run(SCRIPTS / "ruff", "format", "--check", ".", env=env)
+    with step(report, "types") as run:
+        run(SCRIPTS / "basedpyright", "--pythonpath", python, env=env)
+
+    with step(report, "snapshots") as run:
+        out = scratch / "verify.json"
+        run(SCRIPTS / "pi-course", "verify", "--json", env=env, output=out)
+        snapshots, faults = verified(out)
+
+    with step(report, "tests") as run:
+        out = scratch / "tests.xml"
+        chosen = ["-m", "not slow and not browser"] if fast else []
+        run(*pytest, f"--junitxml={out}", *chosen, env=env)
+        report.count("tests", len(junit(out)))
+
+    if not fast:
+        with step(report, "notebooks") as run:
+            out = scratch / "notebooks.xml"
+            nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout", CELL_SECONDS]
+            run(*pytest, f"--junitxml={out}", *map(str, nbval), "notebooks", env=env)
+            cells = junit(out)
+            report.count("notebooks", len({cell.get("file") for cell in cells}))
+            report.count("cells", len(cells))
+        if report.counts["notebooks"] != len(list((ROOT / "notebooks").glob("*.ipynb"))):
+            report.failed.append("a notebook ran no cell")
+
+    report.count("snapshots", snapshots)
+    report.count("faults", faults)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run what CI runs.")
+    parser.add_argument("--fast", action="store_true", help="no notebooks, wheel or browser")
+    options = parser.parse_args()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="pi-course-") as scratch:
+        report = run_all(Path(scratch), fast=options.fast)
+    print(f"\n{report.summary()} {time.monotonic() - started:.0f} s")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
