@@ -209,6 +209,49 @@ def excerpt(target: str, owners: Mapping[str, str], lab: str, *, cut: bool) -> s
     return "\n\n\n".join(parts)
 
 
+def outline(target: str, owners: Mapping[str, str]) -> list[str]:
+    """A line of Markdown for each owned definition: its name, fields or parameters.
+
+    Example:
+        >>> outline("def f(a: int, *, b: str = '') -> bool:\\n    return True\\n", {"f": "1.1"})
+        ["`f(a: int, *, b: str='') -> bool` (lab 1.1)"]
+    """
+    lines: list[str] = []
+    for node in ast.parse(target).body:
+        for name in _names(node):
+            lab = owners.get(name) or next(
+                (lab for symbol, lab in owners.items() if symbol.startswith(f"{name}.")), None
+            )
+            if lab is not None:
+                lines.append(f"`{_outline(node)}` (lab {lab})")
+    return lines
+
+
+def _outline(node: ast.stmt) -> str:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            start = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+            return f"{start}{node.name}({ast.unparse(node.args)}){returns}"
+        case ast.ClassDef():
+            fields = [
+                f"{ast.unparse(child.target)}: {ast.unparse(child.annotation)}"
+                for child in node.body
+                if isinstance(child, ast.AnnAssign)
+            ]
+            methods = [
+                _outline(child)
+                for child in node.body
+                if isinstance(child, Function)
+                and (not child.name.startswith("_") or child.name == "__init__")
+            ]
+            bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
+            inside = "; ".join(fields + methods)
+            return f"class {node.name}{bases}" + (f": {inside}" if inside else "")
+        case _:
+            return ast.unparse(node)
+
+
 def _belongs(name: str, owners: Mapping[str, str], lab: str) -> bool:
     return owners.get(name) == lab or any(
         owner == lab and symbol.startswith(f"{name}.") for symbol, owner in owners.items()
