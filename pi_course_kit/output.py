@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
@@ -17,7 +17,7 @@ def print_json(value: object) -> None:
 
 
 @contextmanager
-def json_errors(wanted: bool) -> Iterator[None]:
+def json_errors(wanted: bool) -> Generator[None]:
     """With --json a wrong use is a JSON object on stdout too; its exit code stays 2."""
     try:
         yield

@@ -40,6 +40,6 @@ def command(chapter: str, give_up: bool) -> None:
         click.echo(f"{path:<44} deleted")
     if not shown:
         click.echo(
-            f"\nChapter {found.nn} is not green yet, so the lines stay closed. Predict them first.\n"
+            f"\nChapter {found.nn} is not green yet, so the lines stay closed: predict them.\n"
             f"To see them all the same: pi-course diff {found.nn} --give-up"
         )

@@ -16,7 +16,7 @@ def command(as_json: bool) -> None:
     progress = progress_for()
     with json_errors(as_json):
         entries = progress.read()
-    states = {chapter.id: progress.state(chapter.id) for chapter in checkpoints()}
+        states = {chapter.id: progress.state(chapter.id) for chapter in checkpoints()}
     if as_json:
         print_json(
             {
