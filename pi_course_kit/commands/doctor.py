@@ -1,0 +1,80 @@
+"""pi-course doctor"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+
+@click.command("doctor")
+def command() -> None:
+    """Look for what is missing on this machine."""
+    bad = 0
+    for good, what, words in _findings():
+        bad += not good
+        click.echo(f"{'ok     ' if good else 'missing'} {what:<14} {words}")
+    if bad:
+        click.echo(f"\n{bad} to mend.")
+        raise SystemExit(2)
+    click.echo("\nAll is there.")
+
+
+def _findings() -> Iterator[tuple[bool, str, str]]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield sys.version_info >= (3, 11), "Python", f"{version} at {sys.executable} (3.11 or newer)"
+    for name in ("pydantic", "httpx", "pytest", "jupyterlab", "ipywidgets", "basedpyright"):
+        there = find_spec(name) is not None
+        yield there, name, "installed" if there else "install pi-course again into this Python"
+    yield _course()
+    yield _kernel()
+    yield _workspace()
+
+
+def _course() -> tuple[bool, str, str]:
+    from pi_course_kit.checkpoint import checkpoints
+    from pi_course_kit.errors import CourseError
+
+    try:
+        return True, "chapters", f"{len(checkpoints())} found"
+    except CourseError as error:
+        return False, "chapters", str(error)
+
+
+def _kernel() -> tuple[bool, str, str]:
+    """A user's own python3 kernelspec can point to another Python, where the kit is not."""
+    if find_spec("jupyter_client") is None:
+        return False, "kernel", "install pi-course again into this Python"
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    try:
+        spec = KernelSpecManager().get_kernel_spec("python3")
+    except NoSuchKernel:
+        return False, "kernel", "no python3 kernel: install ipykernel into this Python"
+    program = Path(spec.argv[0])
+    if program.is_absolute() and program.absolute() != Path(sys.executable).absolute():
+        return (
+            False,
+            "kernel",
+            f"the kernel python3 runs {program}, not this Python; `pi-course lab` uses the "
+            "right one, other front ends need that kernelspec removed",
+        )
+    return True, "kernel", "python3 runs this Python"
+
+
+def _workspace() -> tuple[bool, str, str]:
+    import tempfile
+
+    from pi_course_kit.workspace import workspace
+
+    folder = workspace()
+    place = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        return False, "workspace", f"{folder} can't be written: {error.strerror}"
+    return True, "workspace", str(folder)
