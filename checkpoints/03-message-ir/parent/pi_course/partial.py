@@ -1,0 +1,176 @@
+"""Partials: what a message looked like at one event, kept without copying its text.
+
+A reply of 50,000 pieces has 50,000 partials. Joining the text for each would take gigabytes, so
+an event keeps a handle: the blocks, the text that is still growing, and how long it was then.
+The message is built when somebody reads it.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pi_course.wire import whole_text
+
+if TYPE_CHECKING:  # messages.py needs PartialEvent, so at run time it can't be needed here
+    from pi_course.messages import AssistantContent, AssistantMessage, ToolCall
+
+
+class GrowingText:
+    """Text that only ever gets longer. All partials of a block share one, and its joined prefix."""
+
+    __slots__ = ("_joined", "_new", "length")
+
+    def __init__(self) -> None:
+        self._joined = ""
+        self._new: list[str] = []
+        self.length = 0
+
+    def append(self, delta: str) -> None:
+        self._new.append(whole_text(delta))
+        self.length += len(delta)
+
+    def first(self, length: int) -> str:
+        if length > len(self._joined):
+            self._joined += "".join(self._new)
+            self._new.clear()
+        return self._joined[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class GrownBlock:
+    """A block as it began, and how much of its text had come."""
+
+    block: "AssistantContent"
+    text: GrowingText
+    length: int
+
+    def read(self) -> "AssistantContent":
+        name = "text" if self.block.type == "text" else "raw_arguments"
+        start = getattr(self.block, name) or ""
+        return self.block.model_copy(update={name: start + self.text.first(self.length)})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """The handle. `read()` builds the message of that moment, a new object each time."""
+
+    start: "AssistantMessage"
+    blocks: "tuple[AssistantContent | GrownBlock, ...]"
+    grown: GrownBlock | None = None
+    index: int = 0  # the place of `grown` in blocks
+
+    def read(self) -> "AssistantMessage":
+        blocks = list(self.blocks)
+        if self.grown is not None:
+            blocks[self.index] = self.grown
+        content = tuple(b.read() if isinstance(b, GrownBlock) else b for b in blocks)
+        return self.start.model_copy(update={"content": content})
+
+    def __eq__(self, other: object) -> bool:
+        return self.read() == other.read() if isinstance(other, Partial) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.read())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PartialEvent:
+    """Base of the events that carry a partial. They take a message or a handle as `partial`."""
+
+    _partial: Partial = field(init=False, repr=False)
+
+    def __init__(self, partial: "AssistantMessage | Partial") -> None:
+        self._set(partial)
+
+    def _set(self, partial: "AssistantMessage | Partial", **fields: object) -> None:
+        handle = partial if isinstance(partial, Partial) else Partial(partial, partial.content)
+        object.__setattr__(self, "_partial", handle)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)  # the event is frozen for everybody else
+
+    @property
+    def partial(self) -> "AssistantMessage":
+        """The message as it was at this event."""
+        return self._partial.read()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DeltaEvent(PartialEvent):
+    """Base of the events that bring a piece of one block."""
+
+    content_index: int
+    delta: str
+
+    def __init__(
+        self, content_index: int, delta: str, partial: "AssistantMessage | Partial"
+    ) -> None:
+        self._set(partial, content_index=content_index, delta=delta)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CallEvent(PartialEvent):
+    """Base of the event that brings a whole call."""
+
+    content_index: int
+    tool_call: "ToolCall"
+
+    def __init__(
+        self, content_index: int, tool_call: "ToolCall", partial: "AssistantMessage | Partial"
+    ) -> None:
+        self._set(partial, content_index=content_index, tool_call=tool_call)
+
+
+class Draft:
+    """A reply while it is written. `partial()` costs the same however long the reply is.
+
+    Example, with text() and assistant_message() of messages.py:
+
+        draft = Draft(assistant_message([]))
+        index = draft.open(text(""))
+        draft.append(index, "Hel")
+        early = draft.partial()
+        draft.append(index, "lo")
+        early.read().content          # (TextContent(text="Hel"),)
+        draft.partial().read().content  # (TextContent(text="Hello"),)
+    """
+
+    def __init__(self, start: "AssistantMessage") -> None:
+        self._start = start
+        self._slots: list[tuple[AssistantContent, GrowingText]] = []
+        self._blocks: tuple[AssistantContent | GrownBlock, ...] = ()
+        self._index: int | None = None  # the block that grew last, stale in _blocks
+
+    def open(self, block: "AssistantContent") -> int:
+        """Add a block as it begins, say text("") or a call without arguments; its index."""
+        self._slots.append((block, GrowingText()))
+        self._blocks = (*self._settled(), block)
+        return len(self._slots) - 1
+
+    def append(self, index: int, delta: str) -> None:
+        """Let the block grow: a text its text, a call its raw arguments."""
+        if index != self._index:
+            self._blocks = self._settled()
+            self._index = index
+        self._slots[index][1].append(delta)
+
+    def replace(self, index: int, block: "AssistantContent") -> None:
+        """Put a block in place of what has grown there, say the call with its arguments."""
+        blocks = list(self._settled())
+        blocks[index] = block
+        self._slots[index] = (block, GrowingText())
+        self._blocks = tuple(blocks)
+
+    def partial(self) -> Partial:
+        if self._index is None:
+            return Partial(self._start, self._blocks)
+        return Partial(self._start, self._blocks, self._grown(self._index), self._index)
+
+    def _grown(self, index: int) -> GrownBlock:
+        block, text = self._slots[index]
+        return GrownBlock(block, text, text.length)
+
+    def _settled(self) -> "tuple[AssistantContent | GrownBlock, ...]":
+        blocks = list(self._blocks)
+        if self._index is not None:
+            blocks[self._index] = self._grown(self._index)
+            self._index = None
+        return tuple(blocks)
