@@ -22,12 +22,10 @@ class TextContent(WireModel):
 
 
 class ToolCall(WireModel):
-    """What the model asks for. That it is JSON is checked; that the tool can take it is not."""
-
     type: Literal["toolCall"] = "toolCall"
     id: str
     name: str
-    arguments: Json
+    arguments: Json  # JSON, and that is all that is known: the tool checks what it can take
     raw_arguments: str | None = None  # the text the provider sent, kept when it was cut off
 
 
@@ -75,10 +73,8 @@ class AssistantMessage(WireModel):
 
 
 class ToolResultMessage(WireModel):
-    """What the environment answered. `tool_call_id` pairs it with its call."""
-
     role: Literal["toolResult"] = "toolResult"
-    tool_call_id: str
+    tool_call_id: str  # the id of the call that this answers
     tool_name: str
     content: tuple[TextContent, ...]
     details: Json = None
@@ -99,8 +95,7 @@ class AgentContext:
     messages: Sequence[AgentMessage]
 
     def __post_init__(self) -> None:
-        # A tuple of the same messages: the caller's list may grow, this request does not.
-        object.__setattr__(self, "messages", tuple(self.messages))
+        object.__setattr__(self, "messages", tuple(self.messages))  # the caller's list may grow
 
 
 def text(value: str) -> TextContent:
@@ -108,7 +103,7 @@ def text(value: str) -> TextContent:
 
 
 def user_message(value: str) -> UserMessage:
-    return UserMessage(content=(text(value),), timestamp=_now_ms())
+    return UserMessage(content=(text(value),), timestamp=int(time.time() * 1000))
 
 
 def assistant_message(
@@ -128,12 +123,8 @@ def assistant_message(
         usage=usage,
         stop_reason=stop_reason,
         error_message=error_message,
-        timestamp=_now_ms() if timestamp is None else timestamp,
+        timestamp=int(time.time() * 1000) if timestamp is None else timestamp,
     )
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def text_of(message: AgentMessage) -> str:
@@ -150,25 +141,21 @@ def text_of(message: AgentMessage) -> str:
 
 def current_system_message(messages: Iterable[AgentMessage]) -> SystemMessage | None:
     """Replay all system messages, in order, into the one that holds now."""
-    content: list[str] = []
-    sections: dict[str, str | None] = {}
-    timestamp: int | None = None
-    for message in messages:
-        if not isinstance(message, SystemMessage):
-            continue
-        if timestamp is None:
-            timestamp = message.timestamp
-        if message.content:
-            content.append(message.content)
+    system = [message for message in messages if isinstance(message, SystemMessage)]
+    if not system:
+        return None
+    sections: dict[str, str] = {}
+    for message in system:
         for name, value in (message.sections or {}).items():
             if value is None:
                 sections.pop(name, None)
             else:
                 sections[name] = value
-    if timestamp is None:
-        return None
-    joined = "\n\n".join(content)
-    return SystemMessage(content=joined, sections=sections or None, timestamp=timestamp)
+    return SystemMessage(
+        content="\n\n".join(message.content for message in system if message.content),
+        sections=sections or None,
+        timestamp=system[0].timestamp,
+    )
 
 
 def system_message_text(message: SystemMessage) -> str:
@@ -194,16 +181,12 @@ class TextDelta(DeltaEvent):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ToolCallDelta(DeltaEvent):
-    """A piece of the arguments' raw text. The call in the partial still has arguments={}."""
-
-    type: ClassVar[Literal["toolcall_delta"]] = "toolcall_delta"
+    type: ClassVar[Literal["toolcall_delta"]] = "toolcall_delta"  # a piece of raw_arguments
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class ToolCallEnd(CallEvent):
-    """The pieces have become one call. Whether it can be run is not said."""
-
-    type: ClassVar[Literal["toolcall_end"]] = "toolcall_end"
+    type: ClassVar[Literal["toolcall_end"]] = "toolcall_end"  # whole; not yet known to be legal
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +196,7 @@ class Done:
     message: AssistantMessage
 
     def __post_init__(self) -> None:
-        _check_reason(self.reason, self.message, ("stop", "length", "toolUse"))
+        _check_reason(self.reason, self.message.stop_reason, "stop", "length", "toolUse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +208,12 @@ class Error:
     error: AssistantMessage
 
     def __post_init__(self) -> None:
-        _check_reason(self.reason, self.error, ("error", "aborted"))
+        _check_reason(self.reason, self.error.stop_reason, "error", "aborted")
 
 
-def _check_reason(reason: str, message: AssistantMessage, allowed: tuple[str, ...]) -> None:
-    if reason not in allowed or reason != message.stop_reason:
-        raise ValueError(
-            f"reason {reason!r} must be one of {allowed} and equal the message's stop_reason,"
-            f" which is {message.stop_reason!r}"
-        )
+def _check_reason(reason: str, found: StopReason, *allowed: StopReason) -> None:
+    if reason not in allowed or reason != found:
+        raise ValueError(f"reason {reason!r} is not one of {allowed}, or not stop_reason {found!r}")
 
 
 ModelEvent: TypeAlias = Start | TextDelta | ToolCallDelta | ToolCallEnd | Done | Error
@@ -260,24 +240,21 @@ class ModelStream(Protocol):
 class Model(Protocol):
     """Anything that answers a context.
 
-    `stream` must return at once. Its stream begins with Start and ends with exactly one Done or
-    Error. It must not raise for what can be expected to fail (network, limits, an abort): that is
-    an Error event, whose message holds what had come until then. A stream that raised would take
-    the text on the screen with it, and the transcript would end in the middle of a turn.
+    `stream` returns at once. Its stream begins with Start and ends with exactly one Done or Error.
+    It never raises for what can be expected to fail (network, limits, an abort): that is an Error,
+    whose message holds what had come until then. Raised, it would take that text with it, and the
+    transcript would end in the middle of a turn.
     """
 
     def stream(self, context: AgentContext, *, signal: Signal | None = None) -> ModelStream: ...
 
 
-def parse_message(value: object) -> AgentMessage:
-    """Read one message from a JSON value that came from outside. JSON names only.
-
-    Refuses with pydantic's ValidationError, which names the path of the field.
-    """
-    return parse(_MESSAGE, value)
-
-
 _MESSAGE: TypeAdapter[AgentMessage] = TypeAdapter(AgentMessage)
+
+
+def parse_message(value: object) -> AgentMessage:
+    """Read a message from a JSON value. Refuses with a ValidationError that names the field."""
+    return parse(_MESSAGE, value)
 
 
 def unpaired_calls(messages: Iterable[AgentMessage]) -> list[str]:
