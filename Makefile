@@ -66,7 +66,7 @@ endif
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check '$(UV)' || $(failed)
 	@printf '%s\n' "$(CURDIR)" > $@
 
-install = .venv/bin/uv pip install --quiet --python .venv/bin/python \
+install = .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python \
 	-c constraints.txt -b constraints.txt
 
 failed = { \

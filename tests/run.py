@@ -46,7 +46,8 @@ class Report:
 
 def environment(scratch: Path) -> dict[str, str]:
     """The caller's environment without what would let it decide which code or settings run."""
-    dropped = {"PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PI_COURSE_SOURCE"}
+    dropped = {"PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE"}
+    dropped |= {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PI_COURSE_SOURCE"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {
         "PI_COURSE_WORKSPACE": str(scratch / "workspace"),
