@@ -1,0 +1,47 @@
+"""pi-course demo NAME"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+
+def prologue() -> str:
+    from pi_course.prologue import format_trace, run_prologue
+
+    return format_trace(run_prologue())
+
+
+# name: (what it shows, the function that plays it)
+DEMOS: dict[str, tuple[str, Callable[[], str]]] = {
+    "prologue": ("One request through the whole loop, as a trace of seven events.", prologue),
+}
+
+
+@click.command("demo")
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """Play a short demonstration.
+
+    It runs on the finished runtime. Without NAME the demonstrations are listed.
+    """
+    if name is None:
+        click.echo(_listed())
+        return
+    if name not in DEMOS:
+        click.echo(f"pi-course: There is no demo {name!r}. These exist:\n{_listed()}", err=True)
+        raise SystemExit(2)
+    from pi_course_kit import snapshot, source
+    from pi_course_kit.checkpoint import folders
+    from pi_course_kit.data import data_dir
+
+    # Not simply `import pi_course`: started inside a practice folder, that could be the learner's.
+    last = int(folders()[-1].name[:2])
+    brings = source.brought_by(data_dir("checkpoints"))
+    source.serve(snapshot.cached_snapshot(last), brings, "the finished runtime")
+    click.echo(DEMOS[name][1]())
+
+
+def _listed() -> str:
+    return "\n".join(f"  {name:<12}{about}" for name, (about, _) in DEMOS.items())

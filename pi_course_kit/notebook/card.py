@@ -1,0 +1,166 @@
+"""What a chapter's checkpoint says, laid out for a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pi_course_kit import snapshot
+from pi_course_kit.checkpoint import Checkpoint
+from pi_course_kit.faults import FaultResult
+from pi_course_kit.notebook.shown import (
+    Block,
+    Code,
+    Facts,
+    Fold,
+    Heading,
+    Items,
+    Pre,
+    Shown,
+    Table,
+    Text,
+    as_html,
+    as_text,
+    show,
+)
+from pi_course_kit.runner import TestResult
+
+SHORT = 12  # characters of a digest; as `pi-course checkpoint` prints it
+
+
+def name(checkpoint: Checkpoint) -> str:
+    return f"Chapter {checkpoint.nn} · {checkpoint.title}"
+
+
+def opening(checkpoint: Checkpoint, source: str) -> Shown:
+    """What `ch` shows of itself: the goals, and where pi_course comes from."""
+    return show(
+        Heading(name(checkpoint)),
+        Text("You will be able to:"),
+        Items(checkpoint.goals),
+        Text(f"`pi_course` in this kernel is {source}."),
+    )
+
+
+def card(checkpoint: Checkpoint, state: str) -> Shown:
+    number = checkpoint.number
+    before = f"the package after chapter {number - 1:02d}" if number else "nothing yet"
+    facts = [
+        ("you", "observe and predict" if checkpoint.mode == "observe" else "rebuild it"),
+        ("takes", f"about {checkpoint.minutes} minutes, level {checkpoint.level}"),
+        ("needs", ", ".join(f"chapter {nn}" for nn in checkpoint.requires) or "nothing"),
+        ("parent", f"`{snapshot.parent_digest(number)[:SHORT]}`, {before}"),
+        (
+            "target",
+            f"`{snapshot.target_digest(number)[:SHORT]}`, the package after this chapter",
+        ),
+        ("your files", _names(checkpoint.files) or "none, you only read"),
+        *([("given", _names(checkpoint.given))] if checkpoint.given else []),
+        ("focused test", f"`tests/{checkpoint.test_name}`, {len(checkpoint.tests)} tests"),
+        *([("first red", "\n".join(checkpoint.first_red))] if checkpoint.first_red else []),
+        *([("so far", state)] if state != "new" else []),
+    ]
+    labs = [
+        (lab.id, lab.title, str(len(lab.tests)), Code(f"pi-course check --lab {lab.id}"))
+        for lab in checkpoint.labs
+    ]
+    return show(
+        Heading(f"Checkpoint {checkpoint.nn} · {checkpoint.title}"),
+        Text(checkpoint.idea),
+        Facts(facts),
+        Table(("lab", "what you do", "tests", "command"), labs),
+        Text("In a terminal (menu File, New, Terminal):"),
+        Pre(f"pi-course practice {checkpoint.nn}"),
+    )
+
+
+def _names(files: tuple[str, ...]) -> str:
+    return "\n".join(f"`{file}`" for file in files)
+
+
+def terms(checkpoint: Checkpoint) -> Shown:
+    rows = [(term.term, term.text) for term in checkpoint.terms]
+    return show(Table(("term", "meaning"), rows))
+
+
+def real_pi(checkpoint: Checkpoint) -> Shown:
+    rows = [(f"Pi {fact.version}", fact.text) for fact in checkpoint.pi]
+    return show(Table(("version", "what it does"), rows))
+
+
+def following(checkpoint: Checkpoint, after: Checkpoint | None) -> Shown:
+    if after is None:
+        return show(Text(f"Chapter {checkpoint.nn} is the last one of this edition."))
+    return show(
+        Heading(f"Next: chapter {after.nn} · {after.title}"),
+        Text(after.idea),
+        Facts(
+            [
+                ("takes", f"about {after.minutes} minutes, level {after.level}"),
+                ("open", f"`pi-course lab {after.nn}`"),
+            ]
+        ),
+    )
+
+
+def fault(result: FaultResult) -> Shown:
+    """The edit, what went red with expected beside got, and the green run after it."""
+    found = result.fault
+    blocks: list[Block] = [
+        Heading(f"Fault {found.id}: {found.title}"),
+        Text(f"On a copy of `{found.file}`:"),
+        Pre("\n".join(result.diff)),
+        Text(f"With the fault, {_count(len(result.red), len(result.broken), 'red')}."),
+    ]
+    for test in result.red:
+        blocks.append(Facts(_failure(test)))
+    if found.expect == "types":
+        blocks.append(Text(f"The type checker finds {_errors(len(result.types))}"))
+        blocks.append(Items([str(error) for error in result.types]))
+    if found.expect == "nothing":
+        blocks.append(Text(f"Nothing notices. {found.reason}"))
+    if found.shows:
+        blocks.append(Text(found.shows))
+    green = sum(test.outcome == "passed" for test in result.restored)
+    blocks.append(Text(f"Taken out again, {_count(green, len(result.restored), 'green')}."))
+    if not result.holds:
+        blocks.append(Text("This is not what the chapter declares: report it as a bug."))
+    return show(*blocks)
+
+
+def questions(checkpoint: Checkpoint, evidence: Sequence[str]) -> Shown:
+    """Questions first. HTML folds each answer; the text form puts all answers after them."""
+    top = Text("Answer each in your own words before you open its answer.")
+    bottom = [
+        Text("When you can answer them all, and your practice folder is green:"),
+        Pre(f"pi-course accept {checkpoint.nn}"),
+    ]
+    asked = checkpoint.questions
+    answers = [
+        [Text(question.answer), Facts([("evidence", Code(question.show)), ("gives", Code(value))])]
+        for question, value in zip(asked, evidence, strict=True)
+    ]
+    folds = [
+        Fold(f"{number}. {question.ask}", answer)
+        for number, (question, answer) in enumerate(zip(asked, answers, strict=True), 1)
+    ]
+    listed = Items([question.ask for question in asked], numbered=True)
+    numbered = [Fold(f"Answer {number}", answer) for number, answer in enumerate(answers, 1)]
+    return Shown(as_text([top, listed, *bottom, *numbered]), as_html([top, *folds, *bottom]))
+
+
+def _count(some: int, of: int, colour: str) -> str:
+    return f"{some} of {of} tests {'is' if some == 1 else 'are'} {colour}"
+
+
+def _errors(count: int) -> str:
+    return "nothing." if count == 0 else f"{count} error{'' if count == 1 else 's'}:"
+
+
+def _failure(test: TestResult) -> list[tuple[str, str]]:
+    facts = [("red", f"`{test.id}`"), ("it says", test.title)]
+    for label, value in (("called", test.called), ("expected", test.expected), ("got", test.got)):
+        if value:
+            facts.append((label, Code(value)))
+    if not test.expected and test.message:
+        facts.append(("because", test.message))
+    return facts

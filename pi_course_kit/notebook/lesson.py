@@ -1,0 +1,113 @@
+"""The chapter object of a notebook: each method shows one part of the chapter in a cell."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from typing import Any
+
+from pi_course_kit import checkpoint as checkpoints
+from pi_course_kit import snapshot
+from pi_course_kit.checkpoint import Checkpoint
+from pi_course_kit.errors import CourseError
+from pi_course_kit.notebook import card
+from pi_course_kit.notebook.shown import Code, Items, Shown, Table, Text, show
+from pi_course_kit.source import PackageFinder
+from pi_course_kit.workspace import progress_for
+
+
+class Chapter:
+    """What `chapter("03")` gives. Its methods return values that a cell shows."""
+
+    def __init__(self, checkpoint: Checkpoint, finder: PackageFinder) -> None:
+        self.checkpoint = checkpoint
+        self._finder = finder
+
+    def __repr__(self) -> str:
+        return repr(self._opening())
+
+    def _repr_html_(self) -> str:
+        return self._opening()._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+    def _opening(self) -> Shown:
+        digest = snapshot.target_digest(self.checkpoint.number)[: card.SHORT]
+        own = self._finder.owner == "your folder"
+        source = "your own folder" if own else f"this chapter's target, {digest}"
+        return card.opening(self.checkpoint, source)
+
+    def card(self) -> Shown:
+        """The checkpoint: files, digests, labs with their commands."""
+        return card.card(self.checkpoint, progress_for().state(self.checkpoint.id))
+
+    def goals(self) -> Shown:
+        return show(Items(self.checkpoint.goals))
+
+    def terms(self) -> Shown:
+        """The words that this chapter brings, a sentence each."""
+        return card.terms(self.checkpoint)
+
+    def predict(self, guess: str) -> Shown:
+        """Store your guess before the next cell shows what happens."""
+        guess = guess.strip()
+        if not guess:
+            return show(
+                Text(
+                    "No guess yet. Write it between the quotes and run this cell again; "
+                    "then run the next one."
+                )
+            )
+        progress_for().record_prediction(self.checkpoint.id, guess)
+        return show(Text(f"Your guess: {guess}"), Text("It is stored. Now run the next cell."))
+
+    async def live(self, stream: AsyncIterable[Any], *, pace: float = 0) -> Any:
+        """Watch a stream while it runs; returns its final value."""
+        from pi_course_kit.notebook.view import live
+
+        return await live(stream, pace=pace)
+
+    def fault(self, name: str) -> Shown:
+        """Break a copy on purpose, run the focused test, take the fault out, run it again."""
+        from pi_course_kit.faults import run_fault
+
+        return card.fault(run_fault(self.checkpoint, name))
+
+    def types(self, code: str) -> Shown:
+        """What the type checker says about this code, with the chapter's pi_course beside it."""
+        from pi_course_kit.faults import snapshot_copy
+        from pi_course_kit.typecheck import type_check
+
+        with snapshot_copy(self.checkpoint.number) as root:
+            path = root / "snippet.py"
+            path.write_text(code, encoding="utf-8", newline="\n")
+            found = type_check([path], root)
+        if not found:
+            return show(Text("The type checker finds nothing wrong."))
+        rows = [(str(error.line), error.message, Code(error.rule)) for error in found]
+        return show(Table(("line", "what the type checker says", "rule"), rows))
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> Shown:
+        """Rows that a cell has computed; anything that is no string is shown as its repr."""
+        for row in rows:
+            if len(row) != len(head):
+                raise CourseError(f"A row of {len(row)} cells under a head of {len(head)}: {row}")
+        return show(Table(tuple(head), [tuple(map(_cell, row)) for row in rows]))
+
+    def accept(self) -> Shown:
+        """The acceptance questions; each answer is folded under its own."""
+        from pi_course_kit.acceptance import evidence
+
+        return card.questions(self.checkpoint, evidence(self.checkpoint))
+
+    def pi(self) -> Shown:
+        """What real Pi does in the same place."""
+        return card.real_pi(self.checkpoint)
+
+    def next(self) -> Shown:
+        """What the next chapter adds."""
+        for folder in checkpoints.folders():
+            if int(folder.name[:2]) == self.checkpoint.number + 1:
+                return card.following(self.checkpoint, checkpoints.find(folder.name))
+        return card.following(self.checkpoint, None)
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, str) else Code(repr(value))
