@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.__main__ import table
-from benchmarks.measure import compared, limited, medians
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import pi_course_kit
+from benchmarks.__main__ import table
+from benchmarks.measure import compared, limited, medians
 from pi_course_kit.checkpoint import checkpoints
 from pi_course_kit.cli import COMMANDS
 from tests.run import Report, verified
