@@ -184,13 +184,19 @@ def _keep(
 
 
 def _require_green(source: Path, earlier: Checkpoint) -> None:
+    """The learner's own tests so far must hold, the chapter's and those before it."""
     from pi_course_kit import runner  # pytest's side; only --from needs it
 
-    result = runner.check(source)
-    if result.verdict != "green":
+    tests = list(snapshot.test_files(earlier.number).values())
+    red = [
+        test
+        for test in runner.run_tests(source, earlier.number, tests=tests).tests
+        if test.outcome != "passed"
+    ]
+    if red:
         raise CourseError(
-            f"{source} is not green in chapter {earlier.nn}, so nothing was made. "
-            f"Make it green first (`pi-course check {source}`), or leave out --from."
+            f"{source} is not green up to chapter {earlier.nn} ({red[0].id} is red), so nothing "
+            f"was made. Run `pi-course check {source}`, or leave out --from."
         )
 
 

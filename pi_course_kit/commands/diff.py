@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 
@@ -23,8 +25,8 @@ def command(chapter: str, give_up: bool) -> None:
     after = snapshot.snapshot_files(found.number)
     shown = may_see(found, give_up)
     for path, file in after.items():
-        old = before[path].read_text(encoding="utf-8").split("\n") if path in before else []
-        new = file.read_text(encoding="utf-8").split("\n")
+        old = _lines(before.get(path))
+        new = _lines(file)
         lines = list(
             difflib.unified_diff(old, new, f"parent/{path}", f"target/{path}", lineterm="")
         )
@@ -43,3 +45,8 @@ def command(chapter: str, give_up: bool) -> None:
             f"\nChapter {found.nn} is not green yet, so the lines stay closed: predict them.\n"
             f"To see them all the same: pi-course diff {found.nn} --give-up"
         )
+
+
+def _lines(file: Path | None) -> list[str]:
+    text = file.read_text(encoding="utf-8") if file else ""
+    return text.removesuffix("\n").split("\n") if text else []

@@ -1,0 +1,113 @@
+"""Progress is evidence: hashes, never marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pi_course_kit import workspace
+from pi_course_kit.errors import CourseError
+from pi_course_kit.workspace import Progress
+
+
+@pytest.fixture
+def progress(tmp_path: Path) -> Progress:
+    return Progress(tmp_path / "space")
+
+
+def green(progress: Progress, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "a.py").write_text("a = 1\n", encoding="utf-8")
+    files = workspace.file_hashes(folder, ("a.py", "absent.py"))
+    progress.record_check("01-x", folder, files, green=True)
+
+
+def test_a_chapter_goes_from_new_to_accepted_and_back(progress: Progress, tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    assert progress.state("01-x") == "new"
+    progress.record_started("01-x", folder)
+    assert progress.state("01-x") == "started"
+    green(progress, folder)
+    assert progress.state("01-x") == "green"
+    progress.record_accepted("01-x", [{"ask": "?", "mine": "!", "same": True}])
+    assert progress.state("01-x") == "accepted"
+    (folder / "a.py").write_text("a = 2\n", encoding="utf-8")
+    assert progress.state("01-x") == "started"
+    green(progress, folder)
+    assert progress.state("01-x") == "accepted"
+
+
+def test_a_red_check_takes_no_evidence_away(progress: Progress, tmp_path: Path) -> None:
+    green(progress, tmp_path / "one")
+    progress.record_check("01-x", tmp_path / "one", {}, green=False)
+    assert progress.state("01-x") == "green"
+
+
+def test_the_highest_rung_is_kept_and_predictions_add_up(progress: Progress) -> None:
+    progress.record_hint("01-x", "1.1", 3)
+    progress.record_hint("01-x", "1.1", 1)
+    assert progress.hint_level("01-x", "1.1") == 3
+    assert progress.hint_level("01-x", "1.2") == 0
+    progress.record_prediction("01-x", "two")
+    progress.record_prediction("01-x", "three", "3")
+    assert [p["guess"] for p in progress.chapter("01-x")["predictions"]] == ["two", "three"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"chapters": 3}'])
+def test_a_broken_file_is_named_and_kept(progress: Progress, text: str) -> None:
+    progress.path.parent.mkdir()
+    progress.path.write_text(text, encoding="utf-8")
+    with pytest.raises(CourseError, match="Move it away"):
+        progress.record_hint("01-x", "1.1", 1)
+    assert progress.path.read_text(encoding="utf-8") == text
+
+
+def test_an_unwritable_place_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(CourseError, match="can't be (written|read)"):
+        Progress(tmp_path / "file").record_hint("01-x", "1.1", 1)
+
+
+def test_the_workspace_is_the_one_around_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PI_COURSE_WORKSPACE", raising=False)
+    Progress(tmp_path).record_hint("01-x", "1.1", 1)
+    assert workspace.workspace(tmp_path / "a/b") == tmp_path
+    monkeypatch.setenv("PI_COURSE_WORKSPACE", str(tmp_path / "chosen"))
+    assert workspace.workspace(tmp_path / "a/b") == tmp_path / "chosen"
+
+
+def test_notebooks_are_copied_once_and_never_over_a_changed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = tmp_path / "course"
+    course.mkdir()
+    (course / "00-a.ipynb").write_text("one", encoding="utf-8")
+    monkeypatch.setattr(workspace, "data_dir", lambda kind: course)  # pyright: ignore[reportUnknownLambdaType]
+    space = tmp_path / "space"
+    copy = space / "notebooks/00-a.ipynb"
+    assert workspace.lay_out_notebooks(space) == [copy]
+    assert workspace.lay_out_notebooks(space) == []
+    copy.write_text("mine", encoding="utf-8")
+    assert workspace.lay_out_notebooks(space) == []
+    (course / "00-a.ipynb").write_text("two", encoding="utf-8")
+    (beside,) = workspace.lay_out_notebooks(space)
+    assert beside != copy
+    assert beside.read_text(encoding="utf-8") == "two"
+    assert copy.read_text(encoding="utf-8") == "mine"
+    assert workspace.lay_out_notebooks(space) == []
+
+
+def test_an_unchanged_copy_follows_the_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = tmp_path / "course"
+    course.mkdir()
+    (course / "00-a.ipynb").write_text("one", encoding="utf-8")
+    monkeypatch.setattr(workspace, "data_dir", lambda kind: course)  # pyright: ignore[reportUnknownLambdaType]
+    workspace.lay_out_notebooks(tmp_path)
+    (course / "00-a.ipynb").write_text("two", encoding="utf-8")
+    assert workspace.lay_out_notebooks(tmp_path) == [tmp_path / "notebooks/00-a.ipynb"]
+    assert (tmp_path / "notebooks/00-a.ipynb").read_text(encoding="utf-8") == "two"
