@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pi_course_kit import checkpoint, snapshot
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 CELL_SECONDS = 120
@@ -51,6 +53,7 @@ def environment(scratch: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {
         "PI_COURSE_WORKSPACE": str(scratch / "workspace"),
+        "PI_COURSE_CACHE": str(scratch / "cache"),
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
         "PATH": os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)]),
@@ -99,6 +102,26 @@ def verified(path: Path) -> tuple[int, int]:
     return len(chapters), sum(chapter["faults"] for chapter in chapters)
 
 
+def snapshot_types(folder: Path) -> Path:
+    """A project for the type checker in which every chapter's snapshot stands for itself.
+
+    pi_course/ is only the last of them: a version that a later chapter replaces is checked here.
+    """
+    chapters = checkpoint.checkpoints()
+    for chapter in chapters:
+        snapshot.write(snapshot.snapshot_files(chapter.number), folder / chapter.nn)
+    roots = [chapter.nn for chapter in chapters]
+    config = {
+        "include": roots,
+        "executionEnvironments": [{"root": root} for root in roots],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+    }
+    project = folder / "pyrightconfig.json"
+    project.write_text(json.dumps(config), encoding="utf-8", newline="\n")
+    return project
+
+
 def run_all(scratch: Path, *, fast: bool) -> Report:
     report = Report()
     env = environment(scratch)
@@ -111,6 +134,9 @@ def run_all(scratch: Path, *, fast: bool) -> Report:
         run(SCRIPTS / "ruff", "format", "--check", ".", env=env)
     with step(report, "types") as run:
         run(SCRIPTS / "basedpyright", "--pythonpath", python, env=env)
+    with step(report, "types of each snapshot") as run:
+        project = snapshot_types(scratch / "types")
+        run(SCRIPTS / "basedpyright", "--pythonpath", python, "--project", project, env=env)
 
     with step(report, "snapshots") as run:
         out = scratch / "verify.json"
