@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pi_course_kit.errors import CourseError
@@ -21,9 +22,10 @@ def data_dir(kind: str) -> Path:
     """The folder of `checkpoints` or `notebooks`.
 
     The checkout comes first: an editable install leaves a stale copy of the data behind.
+    PI_COURSE_DATA names another course's folder; `verify --self-test` plants its faults in one.
     """
-    root = checkout() or PACKAGE / "_data"
-    folder = root / kind
+    chosen = os.environ.get("PI_COURSE_DATA")
+    folder = (Path(chosen) if chosen else checkout() or PACKAGE / "_data") / kind
     if not folder.is_dir():
         raise CourseError(
             f"The course's {kind} are not at {folder}. "

@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pi_course_kit.errors import CourseError
 
@@ -31,13 +32,37 @@ class Diagnostic:
 
 def type_check(paths: Sequence[Path], root: Path) -> list[Diagnostic]:
     """The errors that strict mode finds in `paths`, with `pi_course` taken from `root`."""
-    root = root.resolve()
+    return type_check_all({root: paths})[root]
+
+
+def type_check_all(roots: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Diagnostic]]:
+    """`type_check` of several roots in one start of the checker, which costs more than its work."""
+    real = {root: root.resolve() for root in roots}
     config = {
-        "include": [str(path.resolve()) for path in paths],
-        "extraPaths": [str(root)],
+        "include": [str(path.resolve()) for paths in roots.values() for path in paths],
+        "executionEnvironments": [
+            {"root": str(root), "extraPaths": [str(root)]} for root in real.values()
+        ],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
     }
+    report = _report(config)
+    return {
+        root: [
+            Diagnostic(
+                file=Path(item["file"]).relative_to(folder).as_posix(),
+                line=item["range"]["start"]["line"] + 1,
+                message=" ".join(item["message"].split()),
+                rule=item.get("rule", ""),
+            )
+            for item in report["generalDiagnostics"]
+            if item["severity"] == "error" and Path(item["file"]).is_relative_to(folder)
+        ]
+        for root, folder in real.items()
+    }
+
+
+def _report(config: Mapping[str, object]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="pi-course-types-") as folder:
         project = Path(folder) / "pyrightconfig.json"
         project.write_text(json.dumps(config), encoding="utf-8", newline="\n")
@@ -57,17 +82,4 @@ def type_check(paths: Sequence[Path], root: Path) -> list[Diagnostic]:
                 f"The type checker did not answer ({error}). "
                 "Run `pi-course doctor`; the tests do not need it."
             ) from error
-    return [
-        Diagnostic(
-            file=_relative(Path(item["file"]), root),
-            line=item["range"]["start"]["line"] + 1,
-            message=" ".join(item["message"].split()),
-            rule=item.get("rule", ""),
-        )
-        for item in report["generalDiagnostics"]
-        if item["severity"] == "error"
-    ]
-
-
-def _relative(file: Path, root: Path) -> str:
-    return file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
+    return report
