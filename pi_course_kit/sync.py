@@ -1,4 +1,4 @@
-"""Keep what is derived equal to what it comes from: pi_course/, starters, given files.
+"""Keep what is derived equal to what it comes from: pi_course/, starters, generated pages.
 
 A fix in an old layer is carried into later versions of the same file by a three-way merge,
 so that it is made once and never copied by hand.
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from pi_course_kit import checkpoint, snapshot, symbols
+from pi_course_kit import checkpoint, pages, snapshot, symbols
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.data import checkout
 from pi_course_kit.errors import CourseError
@@ -41,6 +41,10 @@ def expected(root: Path) -> dict[Path, bytes]:
     files = {root / path: file.read_bytes() for path, file in last.items()}
     for chapter in chapters:
         files |= starters(chapter)
+    readme = root / "README.md"
+    files[readme] = pages.readme(readme.read_text(encoding="utf-8"), chapters).encode()
+    files[root / "docs/glossary.md"] = pages.glossary(chapters).encode()
+    files[root / "docs/errors.md"] = pages.error_tree(last).encode()
     return files
 
 

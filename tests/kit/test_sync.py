@@ -15,19 +15,45 @@ from pi_course_kit.errors import CourseError
 def course(fake_course: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = fake_course.parent
     monkeypatch.setattr(sync, "checkout", lambda: root)
+    readme = "# Course\n\n<!-- chapters: start -->\n<!-- chapters: end -->\n\nMore.\n"
+    (root / "README.md").write_text(readme, encoding="utf-8")
     return root
 
 
 def test_sync_writes_the_package_and_the_starters(course: Path) -> None:
     (course / "pi_course").mkdir()
     (course / "pi_course/stray.py").write_text("", encoding="utf-8")
-    stale = ["pi_course/__init__.py", "pi_course/greet.py", "pi_course/stray.py"]
+    stale = [
+        "pi_course/__init__.py",
+        "pi_course/greet.py",
+        "README.md",
+        "docs/glossary.md",
+        "docs/errors.md",
+        "pi_course/stray.py",
+    ]
     assert sync.sync(check=True) == stale
     assert (course / "pi_course/stray.py").exists()
     assert sync.sync(check=False) == stale
     assert sync.sync(check=True) == []
     target = course / "checkpoints/02-bye/target/pi_course/greet.py"
     assert (course / "pi_course/greet.py").read_bytes() == target.read_bytes()
+
+
+def test_the_pages_are_written_from_the_chapters(course: Path) -> None:
+    greet = course / "checkpoints/02-bye/target/pi_course/greet.py"
+    error = '\n\nclass RudeError(PiError):\n    """No greeting."""\n'
+    greet.write_text(greet.read_text(encoding="utf-8") + error, encoding="utf-8")
+    sync.sync(check=False)
+    readme = (course / "README.md").read_text(encoding="utf-8")
+    assert "| [02](notebooks/02-bye.ipynb) | Chapter 2 | 10 |" in readme
+    assert readme.endswith("<!-- chapters: end -->\n\nMore.\n")
+    glossary = (course / "docs/glossary.md").read_text(encoding="utf-8")
+    assert "| greeting | A friendly word. | [01](../notebooks/01-hello.ipynb) |" in glossary
+    errors = (course / "docs/errors.md").read_text(encoding="utf-8")
+    assert "  - `RudeError` (pi_course/greet.py): No greeting." in errors
+    (course / "README.md").write_text("nothing\n", encoding="utf-8")
+    with pytest.raises(CourseError, match="Put them back"):
+        sync.sync(check=False)
 
 
 def test_a_starter_that_differs_from_its_target_is_stale(course: Path) -> None:
