@@ -1,0 +1,152 @@
+"""Prove chapters: every rule on every chapter, in a small pool, into one matrix."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pi_course_kit import faults, snapshot
+from pi_course_kit.checkpoint import Checkpoint, checkpoints
+from pi_course_kit.errors import CourseError
+from pi_course_kit.typecheck import Diagnostic, type_check_all
+from pi_course_kit.verify import books, isolation, layout, leaks, prose, runs, students
+from pi_course_kit.verify.case import Case, Course, opened
+from pi_course_kit.verify.rule import Finding, Rule, State
+
+RULES: tuple[Rule, ...] = (
+    *layout.RULES,
+    *isolation.RULES,
+    *prose.RULES,
+    *books.RULES,
+    *leaks.RULES,
+    *runs.RULES,
+    *students.RULES,
+)
+
+
+@dataclass
+class Row:
+    """One chapter: the state of each rule, what was found, and how long it took."""
+
+    chapter: Checkpoint
+    states: dict[str, State] = field(default_factory=dict[str, State])
+    findings: list[tuple[str, Finding]] = field(default_factory=list[tuple[str, Finding]])
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    rows: tuple[Row, ...]
+    seconds: float
+
+    @property
+    def green(self) -> bool:
+        return not any(row.findings for row in self.rows)
+
+    @property
+    def faults(self) -> int:
+        return sum(len(row.chapter.faults) for row in self.rows)
+
+
+def prove(
+    chosen: Sequence[Checkpoint],
+    rules: Sequence[Rule] = RULES,
+    progress: Callable[[Row], None] = lambda row: None,
+) -> Matrix:
+    began = time.monotonic()
+    with _scratch() as scratch, ThreadPoolExecutor(_workers() + 1) as pool:
+        course = Course(checkpoints(), scratch, pool.submit(_types, chosen, scratch / "types"))
+        # The last chapter is the longest: it goes first, so that no worker ends up alone with it.
+        waiting = [pool.submit(_row, course, chapter, rules) for chapter in reversed(chosen)]
+        rows = [_shown(row, progress) for row in reversed(waiting)]
+    return Matrix(tuple(rows), time.monotonic() - began)
+
+
+def _shown(waiting: Future[Row], progress: Callable[[Row], None]) -> Row:
+    row = waiting.result()
+    progress(row)
+    return row
+
+
+def _workers() -> int:
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+@contextmanager
+def _scratch() -> Generator[Path]:
+    """A folder for everything, and a workspace of its own, so that no progress is touched."""
+    kept = os.environ.get("PI_COURSE_WORKSPACE")
+    with tempfile.TemporaryDirectory(prefix="pi-course-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder).resolve()
+        os.environ["PI_COURSE_WORKSPACE"] = str(scratch / "workspace")
+        try:
+            yield scratch
+        finally:
+            if kept is None:
+                del os.environ["PI_COURSE_WORKSPACE"]
+            else:
+                os.environ["PI_COURSE_WORKSPACE"] = kept
+
+
+def _row(course: Course, chapter: Checkpoint, rules: Sequence[Rule]) -> Row:
+    row = Row(chapter)
+    began = time.monotonic()
+    with opened(course, chapter) as case:
+        for rule in rules:
+            started = time.monotonic()
+            row.states[rule.id] = _state(rule, case, row)
+            row.times[rule.id] = time.monotonic() - started
+    row.seconds = time.monotonic() - began
+    return row
+
+
+def _state(rule: Rule, case: Case, row: Row) -> State:
+    if not rule.applies(case):
+        return "n/a"
+    if any(row.states.get(needed) in ("failed", "waits") for needed in rule.needs):
+        return "waits"
+    try:
+        found = list(rule.check(case))
+    except CourseError as error:
+        found = [Finding(str(error), case.name(case.chapter.folder), "")]
+    except Exception as error:  # what is wrong with one chapter must not hide the others
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"the rule can't be applied: {type(error).__name__}: {error}"
+        where = f"{case.chapter.id}, seen in {Path(place.filename).name}:{place.lineno}"
+        found = [Finding(what, where, "Correct the chapter, or the rule.")]
+    row.findings += [(rule.id, finding) for finding in found]
+    return "failed" if found else "passed"
+
+
+def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnostic]]:
+    """The type checker on all snapshots and types faults, started once."""
+    roots: dict[Path, list[Path]] = {}
+    for chapter in chosen:
+        files = snapshot.snapshot_files(chapter.number)
+        root = folder / chapter.nn
+        snapshot.write(files, root)
+        roots[root] = [root]
+        for fault in chapter.faults:
+            if fault.expect == "types" and fault.file in files:
+                broken = folder / f"{chapter.nn} {fault.id}"
+                snapshot.write(files, broken)
+                roots[broken] = [broken / fault.file]
+                _break(broken / fault.file, chapter, fault.id)
+    found: Mapping[Path, list[Diagnostic]] = type_check_all(roots)
+    return {root.name: errors for root, errors in found.items()}
+
+
+def _break(path: Path, chapter: Checkpoint, fault: str) -> None:
+    try:
+        text = faults.apply(chapter.fault(fault), path.read_text(encoding="utf-8"))
+    except CourseError:
+        return  # the rule `faults` says so
+    path.write_text(text, encoding="utf-8", newline="\n")

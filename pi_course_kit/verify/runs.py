@@ -1,0 +1,273 @@
+"""Rules that run the focused test: red parent, green target, faults, hints, lone snapshots."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pi_course_kit import acceptance, faults, hints, snapshot
+from pi_course_kit.checkpoint import Fault
+from pi_course_kit.errors import CourseError
+from pi_course_kit.results import RunResult, TestResult
+from pi_course_kit.verify import sources
+from pi_course_kit.verify.case import Case
+from pi_course_kit.verify.rule import Finding, Rule, both, rebuilt, swap
+
+
+def why_not_green(result: RunResult) -> str:
+    """The first reason, short."""
+    if result.error or result.sentence:
+        return str(result.error or result.sentence)
+    bad = [test for test in result.tests if test.outcome != "passed"]
+    return "; ".join(f"{test.id}: {_short(test)}" for test in bad[:3]) or "no test ran"
+
+
+def _short(test: TestResult) -> str:
+    text = test.message.partition("\n")[0]
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def parent(case: Case) -> Iterator[Finding]:
+    where, result = case.name(case.toml), case.parent
+    if case.chapter.mode == "observe":
+        if result.verdict != "green":
+            message = result.sentence or ", ".join(t.id for t in result.tests)
+            yield Finding(f"an observed chapter starts green, this is {message}", where, "")
+        return
+    if result.verdict != "red":
+        yield Finding(
+            f"the untouched parent is {result.verdict}", where, "The tests must ask for new code."
+        )
+    passed = [test.id for test in result.tests if test.outcome == "passed"]
+    if passed:
+        yield Finding(
+            f"green before a line is written: {', '.join(passed)}",
+            case.name(case.test),
+            "Let each test use what the chapter brings.",
+        )
+    if result.missing != case.chapter.first_red:
+        shown = "; ".join(result.missing) or "nothing"
+        yield Finding(
+            f"check shows as missing: {shown}", where, "Make first_red equal to it, line by line."
+        )
+
+
+def target(case: Case) -> Iterator[Finding]:
+    """The finished chapter is green, and so is every earlier test that it can touch."""
+    if not case.target.green:
+        yield Finding(
+            f"the target is not green: {why_not_green(case.target)}",
+            case.name(case.chapter.folder / "target"),
+            "Correct the target or the test.",
+        )
+    touched = touched_tests(case)
+    if touched:
+        result = case.run_earlier(case.target_root, touched)
+        if not result.green:
+            yield Finding(
+                f"earlier tests break: {why_not_green(result)}",
+                case.name(case.chapter.folder / "target"),
+                "A chapter keeps what earlier chapters promised.",
+            )
+
+
+def touched_tests(case: Case) -> list[Path]:
+    """Earlier test files that reach a file which this chapter changes."""
+    before, after = (snapshot.snapshot_files(n) for n in (case.number - 1, case.number))
+    changed = {path for path, file in after.items() if before.get(path) != file}
+    found: list[Path] = []
+    for file in snapshot.test_files(case.number - 1).values():
+        text = sources.read(file)
+        if (sources.reached(text, before) | sources.reached(text, after)) & changed:
+            found.append(file)
+    return found
+
+
+def declared_faults(case: Case) -> Iterator[Finding]:
+    """Each fault on a copy of the target: exactly its tests, or the type checker, or nothing."""
+    root = case.target_copy("faults")
+    for fault in case.chapter.faults:
+        where = f"{case.name(case.toml)}, fault {fault.id}"
+        path = root / fault.file
+        source = case.target_text(fault.file)
+        try:
+            broken = faults.apply(fault, source)
+        except CourseError as error:
+            yield Finding(str(error), where, "")
+            continue
+        path.write_text(broken, encoding="utf-8", newline="\n")
+        result = case.run(root)
+        path.write_text(source, encoding="utf-8", newline="\n")
+        yield from _of_fault(case, fault, result, where)
+    if not case.run(root).green:
+        yield Finding("the target is not green again after its faults", case.name(case.toml), "")
+
+
+def _of_fault(case: Case, fault: Fault, result: RunResult, where: str) -> Iterator[Finding]:
+    if result.error:
+        yield Finding(result.error, where, "")
+    red, declared = set(result.red_ids), set(fault.tests)
+    if red - declared:
+        yield Finding(
+            f"it also turns red: {', '.join(sorted(red - declared))}", where, "List them."
+        )
+    if declared - red:
+        yield Finding(
+            f"it leaves green: {', '.join(sorted(declared - red))}",
+            where,
+            "Sharpen the test, or take it out of the fault's list.",
+        )
+    if fault.expect == "types":
+        if not case.course.types.result().get(f"{case.chapter.nn} {fault.id}"):
+            yield Finding("the type checker does not notice it", where, "Choose another edit.")
+
+
+def local_code(case: Case) -> Iterator[Finding]:
+    """Level 4, lab by lab, makes each lab green and at the end all."""
+    folder = case.practice_copy("hints")
+    for lab in case.chapter.labs:
+        where = f"lab {lab.id}, hint level 4"
+        hints.write_hint(folder, case.chapter, lab, 4)
+        result = case.run(folder, lab.tests)
+        if not result.green:
+            yield Finding(
+                f"not green after its hint: {why_not_green(result)}",
+                where,
+                "List what the lab's tests use under its symbols, or in an earlier lab.",
+            )
+    result = case.run(folder)
+    if not result.green:
+        yield Finding(f"all hints do not make it green: {why_not_green(result)}", "level 4", "")
+    yield from _on_signatures(case)
+
+
+def _on_signatures(case: Case) -> Iterator[Finding]:
+    """Level 2 first, then level 4 over the stubs: red, then green."""
+    folder = case.practice_copy("signatures")
+    for lab in case.chapter.labs:
+        hints.write_hint(folder, case.chapter, lab, 2)
+    if case.run(folder).green:
+        yield Finding("the signatures alone are green", "hint level 2", "Sharpen the tests.")
+    for lab in case.chapter.labs:
+        hints.write_hint(folder, case.chapter, lab, 4)
+    result = case.run(folder)
+    if not result.green:
+        yield Finding(
+            f"level 4 over the signatures of level 2 is not green: {why_not_green(result)}",
+            "hint level 4",
+            "",
+        )
+
+
+# Each module is the first that its process imports, as in a learner's terminal.
+_ALONE = """
+import importlib, sys
+for name in sys.argv[1:]:
+    for there in [n for n in sys.modules if n.split(".")[0] == "pi_course"]:
+        del sys.modules[there]
+    try:
+        module = importlib.import_module(name)
+    except BaseException as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+    else:
+        file = module.__file__ or ""
+        if not file.startswith(sys.path[0] + "/"):
+            print(f"{name}: it came from {file}")
+"""
+
+
+def alone(case: Case) -> Iterator[Finding]:
+    """Every module of the snapshot imports first in a fresh interpreter, with no warning."""
+    files = snapshot.snapshot_files(case.number)
+    modules = [sources.module_name(path) for path in files if path.endswith(".py")]
+    program = f"import sys; sys.path.insert(0, {str(case.target_root)!r})\n{_ALONE}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-B", "-W", "error", "-c", program, *modules],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        cwd=case.scratch,
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
+    )
+    lines = [line for line in (done.stdout + done.stderr).split("\n") if line]
+    for line in lines:
+        yield Finding(
+            line, f"snapshot {case.chapter.nn}", "Import only what chapters up to here have."
+        )
+
+
+def types(case: Case) -> Iterator[Finding]:
+    for error in case.course.types.result().get(case.chapter.nn, []):
+        yield Finding(str(error), f"snapshot {case.chapter.nn}", "")
+
+
+def evidence(case: Case) -> Iterator[Finding]:
+    """The acceptance questions' evidence can be computed on the finished chapter."""
+    try:
+        acceptance.evidence(case.chapter)
+    except (CourseError, subprocess.TimeoutExpired) as error:
+        yield Finding(str(error), case.name(case.toml), "")
+
+
+HELLO = "checkpoints/01-hello"
+BYE = "checkpoints/02-bye"
+
+RULES = (
+    Rule(
+        "parent",
+        "The untouched parent is red, test by test, and lacks exactly what first_red says.",
+        parent,
+        swap(f"{BYE}/checkpoint.toml", "bye() is still the starter", "bye() is missing"),
+        needs=("files", "pins", "fresh", "chain"),
+    ),
+    Rule(
+        "target",
+        "The target is green, and so are the earlier tests that its changes can reach.",
+        target,
+        both(
+            swap(f"{BYE}/target/pi_course/greet.py", "hello {name}", "Hello {name}"),
+            swap(f"{BYE}/parent/pi_course/greet.py", "hello {name}", "Hello {name}"),
+            swap("pi_course/greet.py", "hello {name}", "Hello {name}"),
+        ),
+        needs=("files", "pins"),
+    ),
+    Rule(
+        "faults",
+        "Each fault turns exactly its tests red, or the type checker, or nothing.",
+        declared_faults,
+        swap(f"{BYE}/checkpoint.toml", 'new = "return name"', 'new = "return BYE + name"'),
+        needs=("files", "pins", "target"),
+    ),
+    Rule(
+        "code",
+        "Level-4 hints, lab by lab, make each lab green and at the end all.",
+        local_code,
+        swap(f"{BYE}/checkpoint.toml", "", ""),
+        needs=("files", "pins", "target", "owned"),
+        applies=rebuilt,
+    ),
+    Rule(
+        "alone",
+        "Each module of the snapshot imports by itself in a fresh interpreter.",
+        alone,
+        swap(f"{BYE}/target/pi_course/greet.py", "", ""),
+        needs=("files",),
+    ),
+    Rule(
+        "types",
+        "The type checker, strict, finds nothing in the snapshot.",
+        types,
+        swap(f"{BYE}/target/pi_course/greet.py", "", ""),
+        needs=("files",),
+    ),
+    Rule(
+        "evidence",
+        "The evidence for the acceptance questions can be computed.",
+        evidence,
+        swap(f"{HELLO}/checkpoint.toml", "show = \"hello('Ann')\"", "show = \"hullo('Ann')\""),
+        needs=("files",),
+    ),
+)
