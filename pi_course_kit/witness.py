@@ -1,0 +1,166 @@
+"""Runs the collected tests once, in the process that learner code may ruin, and writes it down.
+
+The records are lines of JSON, each written at once: whatever happens next, what was said stays.
+Only a file that ends in an "end" record, with the canary failed, can be green.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pi_course_kit.explain import Explainer, function_of, show, show_pair
+from pi_course_kit.limits import Alarm, ForkCount, Limits, Memory, TimeIsUp
+from pi_course_kit.seal import Seal
+
+CANARY = "canary.py"
+
+
+class Records:
+    """Appends to the record file; a forked copy of this process stays silent."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._pid = os.getpid()
+        # Kept here, so that learner code that patches os or json can't fake a record by accident.
+        self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
+
+    def write(self, kind: str, **facts: Any) -> None:
+        if not self.forked():
+            line = self._dumps({"kind": kind, **facts}, ensure_ascii=True)
+            self._write(self._file, line.encode() + b"\n")
+
+    def forked(self) -> bool:
+        return self._getpid() != self._pid
+
+
+class Witness:
+    """The pytest plugin of one run: limits around each test, and its outcome explained."""
+
+    def __init__(self, records: Records, root: Path, limits: Limits, forks: ForkCount) -> None:
+        self._records = records
+        self._limits = limits
+        self._forks = forks
+        self._explainer = Explainer(root)
+        self._alarm = Alarm(self._place)
+        self._trees: dict[str, ast.AST] = {}
+        self._compared: tuple[str, ...] = ()
+        self._phases: list[tuple[str, str]] = []
+        self._facts: dict[str, Any] = {}
+        self._memory: Memory | None = None
+        self._seal = Seal(())
+
+    def run(self, items: Sequence[pytest.Item]) -> None:
+        """Run `items`, the canary last, and write the end."""
+        modules = {item.getparent(pytest.Module) for item in items}
+        self._seal = Seal(module.obj for module in modules if module is not None)
+        exit_now = os._exit
+        began = time.monotonic()
+        failed = False
+        self._memory = Memory(self._limits.memory_bytes)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            canary = item.path.name == CANARY
+            if failed and time.monotonic() - began > self._limits.red_seconds and not canary:
+                self._records.write("stopped", why="late")
+                return
+            self._records.write("start", id=item.name, file=item.path.name)
+            self._compared, self._phases, self._facts = (), [], {}
+            self._forks.reset(self._limits.forks)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._records.forked():
+                exit_now(0)
+            outcome = self._outcome()
+            failed = failed or outcome != "passed"
+            self._records.write(
+                "canary" if canary else "result",
+                id=item.name,
+                file=item.path.name,
+                outcome=outcome,
+                **self._facts,
+            )
+            if self._alarm.struck:
+                self._records.write("stopped", why="time", id=item.name)
+                return
+        self._records.write("end", broken=self._seal.broken())
+
+    def crashed(self, error: BaseException) -> None:
+        """pytest or this class did what it never does."""
+        broken = self._seal.broken()
+        self._seal.mend()
+        self._records.write("crashed", error=f"{type(error).__name__}: {error}", broken=broken)
+
+    def _outcome(self) -> str:
+        if self._alarm.struck:
+            self._facts |= {"message": self._time_is_up(), "where": self._alarm.place or None}
+            return "failed"
+        if self._phases == [("setup", "passed"), ("call", "passed"), ("teardown", "passed")]:
+            return "passed"
+        return "failed" if ("call", "failed") in self._phases else "error"
+
+    def _time_is_up(self) -> str:
+        place = f"; it was at {self._alarm.place}" if self._alarm.place else ""
+        return f"did not end within {self._limits.test_seconds:g} s{place}"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        try:
+            with self._alarm.ring_after(self._limits.test_seconds):
+                return (yield)
+        except BaseException as error:
+            if self._memory is not None and isinstance(error, MemoryError):
+                self._memory.lift()
+            self._facts = self._explain(pyfuncitem, error)
+            # pytest's own long report is never shown, costs more than the test, and an Exit or
+            # KeyboardInterrupt of learner code would end the session.
+            raise pytest.fail.Exception(self._facts["message"], pytrace=False) from None
+
+    def _explain(self, item: pytest.Function, error: BaseException) -> dict[str, Any]:
+        file = str(item.path)
+        try:
+            if file not in self._trees:
+                self._trees[file] = ast.parse(item.path.read_bytes())
+            test = function_of(self._trees[file], item.originalname)
+            return self._explainer.explain(error, test, file, self._compared)
+        except TimeIsUp:
+            return {"type": "TimeIsUp", "message": self._time_is_up()}
+        except Exception as worse:
+            text = (
+                f"{type(error).__name__} (it can't be explained: {type(worse).__name__}: {worse})"
+            )
+            return {"type": type(error).__name__, "message": text}
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
+        if op in ("==", "is"):
+            self._compared = (op, *show_pair(left, right))
+        else:
+            self._compared = (op, show(left)[:300], show(right)[:300])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._phases.append((report.when, report.outcome))
+        if report.when != "call" and not report.passed:
+            last = report.longreprtext.strip().rpartition("\n")[2]
+            self._facts = {"message": f"{report.when} of the test failed: {last}"}
+
+    def _place(self, frame: FrameType | None) -> str:
+        """The learner's line that runs, or the one that a coroutine waits at."""
+        return self._waiting() or self._explainer.place_of(frame)
+
+    def _waiting(self) -> str:
+        asyncio = sys.modules.get("asyncio")
+        try:
+            if asyncio is None or asyncio.current_task() is not None:
+                return ""
+            tasks = asyncio.all_tasks()
+        except RuntimeError:  # no loop runs
+            return ""
+        places = [self._explainer.place_of(task.get_stack()[-1]) for task in tasks]
+        return next((place for place in places if place), "")

@@ -1,0 +1,511 @@
+"""Learner code that is hostile by accident: always red, with a sentence, and nothing left running.
+
+No case waits for a clock other than the short limits of the fixture; the time-out of a check that
+hangs is the test runner's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pi_course_kit.limits import MIB, Limits
+from pi_course_kit.runner import CheckResult, Session
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, prctl or RLIMIT_AS")
+
+SOLUTION = """\
+def greet(name):
+    return f"hello {name}"
+
+
+def count(text):
+    return len(text.split())
+
+
+def join(lines):
+    return "\\n".join(lines)
+"""
+
+REST = SOLUTION[SOLUTION.index("def count") :]
+
+SHORT = Limits(test_seconds=0.6, grace_seconds=0.6, output_bytes=2_000_000)
+
+SWALLOW = """\
+def greet(name):
+    while True:
+        try:
+            while True:
+                pass
+        except:
+            pass
+"""
+
+
+@pytest.fixture
+def red(learner):
+    """Check `text` as pi_course/words.py: red, not an error, and no process left in the folder."""
+
+    def red(text: str, **changed: float) -> CheckResult:
+        learner.write(text)
+        result = learner.check(**changed)
+        assert result.verdict == "red", result
+        assert running_in(learner.folder) == []
+        return result
+
+    return red
+
+
+def running_in(folder: Path) -> list[str]:
+    """What still runs there, after a moment in which the killed may die."""
+    found = ["?"]
+    for _ in range(100):
+        found = _running_in(folder)
+        if not found:
+            break
+        threading.Event().wait(0.02)
+    return found
+
+
+def _running_in(folder: Path) -> list[str]:
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
+        try:
+            if Path(os.readlink(process / "cwd")).is_relative_to(folder):
+                found.append((process / "cmdline").read_text("utf-8"))
+        except OSError:
+            continue
+    return found
+
+
+def focused(learner) -> Path:
+    return learner.chapter.folder / "parent" / "tests" / "test_03_words.py"
+
+
+def first(result: CheckResult):
+    return result.tests[0]
+
+
+def test_an_endless_loop_is_stopped_at_its_line(red) -> None:
+    result = red("def greet(name):\n    while True:\n        pass\n" + REST)
+    assert result.sentence.startswith("Your code did not end within 0.6 s; it was at pi_course/")
+    assert first(result).where in ("pi_course/words.py:2 in greet", "pi_course/words.py:3 in greet")
+    assert [test.outcome for test in result.tests] == ["failed", "missing", "missing"]
+    assert result.tests[1].message == "not run: the run ended in test_greets_by_name"
+
+
+def test_an_endless_loop_that_swallows_everything_is_killed(red) -> None:
+    result = red(SWALLOW)
+    assert "in test_greets_by_name and swallowed the interruption" in result.sentence
+    assert first(result).outcome == "failed"
+
+
+def test_an_endless_loop_at_import_is_stopped(red) -> None:
+    result = red("while True:\n    pass\n" + SOLUTION)
+    assert result.sentence.startswith("Your code did not end within 0.6 s; it was at pi_course/")
+
+
+def test_an_endless_loop_in_a_task_is_stopped(red) -> None:
+    result = red(
+        """\
+        import asyncio
+
+        async def spin():
+            while True:
+                pass
+
+        async def both():
+            task = asyncio.ensure_future(spin())
+            await asyncio.sleep(0)
+            return "hello Ann"
+
+        def greet(name):
+            return asyncio.run(both())
+        """
+    )
+    assert "pi_course/words.py:5 in spin" in result.sentence or ":4 in spin" in result.sentence
+
+
+def test_a_coroutine_that_waits_for_ever_is_named(red) -> None:
+    result = red(
+        """\
+        import asyncio
+
+        async def wait():
+            await asyncio.Event().wait()
+
+        def greet(name):
+            return asyncio.run(wait())
+        """
+    )
+    assert "it was at pi_course/words.py:4 in wait" in result.sentence
+
+
+def test_a_lock_that_is_never_released_is_stopped(red) -> None:
+    result = red(
+        """\
+        import threading
+
+        def greet(name):
+            lock = threading.Lock()
+            lock.acquire()
+            lock.acquire()
+        """
+    )
+    assert "it was at pi_course/words.py:6 in greet" in result.sentence
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_run(learner) -> None:
+    learner.write(
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n" + SOLUTION
+    )
+    assert learner.check().verdict == "green"
+    assert running_in(learner.folder) == []
+
+
+@linux
+def test_a_memory_hog_is_refused(red) -> None:
+    result = red(
+        "def greet(name):\n    return bytearray(8 << 30)\n" + REST,
+        memory_bytes=256 * MIB,
+        test_seconds=20,
+    )
+    assert result.sentence == (
+        "Your code asked for more memory than check allows at pi_course/words.py:2 in greet."
+    )
+    assert [test.outcome for test in result.tests] == ["failed", "passed", "passed"]
+
+
+@linux
+def test_memory_that_fills_bit_by_bit_is_refused(red) -> None:
+    result = red(
+        """\
+        kept = []
+
+        def greet(name):
+            while True:
+                kept.append(bytearray(1 << 20))
+        """,
+        memory_bytes=256 * MIB,
+        test_seconds=20,
+    )
+    assert "more memory than check allows" in result.sentence
+
+
+def test_os_exit_is_red(red) -> None:
+    result = red("import os\ndef greet(name):\n    os._exit(0)\n" + REST)
+    assert result.sentence == (
+        "Your code ended Python itself in test_greets_by_name: exit code 0 by os._exit(), "
+        "before the test was over."
+    )
+    assert [test.outcome for test in result.tests] == ["failed", "missing", "missing"]
+
+
+def test_os_exit_at_import_is_red(red) -> None:
+    assert "exit code 0" in red("import os\nos._exit(0)\n" + SOLUTION).sentence
+
+
+def test_os_exit_in_another_thread_after_the_tests_is_red(red) -> None:
+    result = red(
+        """\
+        import os, threading
+        def greet(name):
+            threading.Thread(target=os._exit, args=(0,)).start()
+            while True: pass
+        """
+    )
+    assert "Your code ended Python itself" in result.sentence
+
+
+def test_sys_exit_in_a_function_is_red(red) -> None:
+    result = red("import sys\ndef greet(name):\n    sys.exit(0)\n" + REST)
+    assert result.sentence == "Your code called sys.exit(0) at pi_course/words.py:3 in greet."
+    assert [test.outcome for test in result.tests] == ["failed", "passed", "passed"]
+
+
+def test_sys_exit_at_import_is_red(red) -> None:
+    result = red("import sys\nsys.exit(0)\n" + SOLUTION)
+    assert result.sentence == "Your code called sys.exit(0) at pi_course/words.py:2."
+    assert {test.outcome for test in result.tests} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("raise KeyboardInterrupt", "Your code raised KeyboardInterrupt at"),
+        ("import pytest; pytest.exit('ok', 0)", "Your code called pytest.exit() at"),
+        ("import pytest; pytest.skip('ok', allow_module_level=True)", "Your code skipped the test"),
+        ("import pytest; pytest.xfail('ok')", "Your code called pytest.xfail()"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "signal SIGKILL"),
+        ("import os, signal; os.kill(0, signal.SIGKILL)", "signal SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "signal SIGSEGV"),
+    ],
+)
+def test_other_ways_out_are_red(red, statement: str, sentence: str) -> None:
+    assert sentence in red(f"{statement}\n" + SOLUTION).sentence
+
+
+def test_killing_the_parent_is_red(red) -> None:
+    red("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n" + SOLUTION)
+
+
+def test_a_flood_of_output_is_stopped_and_its_tail_kept(red) -> None:
+    result = red(
+        "def greet(name):\n    for n in range(10**9):\n        print('flood', n, '.' * 1000)\n",
+        test_seconds=20,
+    )
+    assert result.sentence == (
+        "Your code printed more than 2 MB in test_greets_by_name, so the run was stopped."
+    )
+    assert result.printed.startswith("… (")
+    assert "flood" in result.printed
+    assert len(result.printed) < 70_000
+
+
+def test_output_that_a_child_leaves_behind_is_not_waited_for(learner) -> None:
+    learner.write("import subprocess\nsubprocess.Popen(['sleep', '600'])\n" + SOLUTION)
+    learner.check()
+    assert running_in(learner.folder) == []
+
+
+def test_a_fork_loop_is_ended(red) -> None:
+    result = red(
+        "import os\ndef greet(name):\n    while True:\n        os.fork()\n", test_seconds=20
+    )
+    assert result.sentence == (
+        "Your code started more than 64 processes in test_greets_by_name; all were ended."
+    )
+
+
+@linux
+def test_a_fork_loop_of_daemons_is_ended(red) -> None:
+    red(
+        """\
+        import os, time
+
+        def greet(name):
+            while True:
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork():
+                        os._exit(0)
+                    time.sleep(600)
+        """
+    )
+
+
+def test_a_forked_child_that_goes_on_writes_no_result(red) -> None:
+    result = red("import os\ndef greet(name):\n    os.fork()\n" + REST)
+    assert [test.outcome for test in result.tests] == ["failed", "passed", "passed"]
+
+
+def test_a_forked_child_can_not_answer_for_its_parent(red) -> None:
+    red("import os\nif os.fork() == 0:\n    pass\nelse:\n    os._exit(0)\n" + SOLUTION)
+
+
+@linux
+def test_a_daemon_is_ended(learner) -> None:
+    learner.write(
+        """\
+        import os, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                time.sleep(600)
+            os._exit(0)
+        os.wait()
+        """
+        + SOLUTION
+    )
+    learner.check()
+    assert running_in(learner.folder) == []
+
+
+def test_edited_tests_change_nothing(learner, red) -> None:
+    learner.write("def test_greets_by_name():\n    pass\n", "tests/test_03_words.py")
+    result = red("")
+    assert result.notes == (
+        "tests/test_03_words.py was changed in your folder; the course's own copy was run.",
+    )
+
+
+def test_deleted_tests_change_nothing(learner, red) -> None:
+    (learner.folder / "tests" / "test_03_words.py").unlink()
+    result = red("")
+    assert result.notes == (
+        "tests/test_03_words.py is missing in your folder; the course's own copy was run.",
+    )
+
+
+CONFTEST = """\
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+
+
+def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None:
+    learner.write(CONFTEST, "conftest.py")
+    learner.write(CONFTEST, "tests/conftest.py")
+    learner.write("[tool.pytest.ini_options]\naddopts = '--collect-only'\n", "pyproject.toml")
+    result = red("")
+    assert result.notes == (
+        "conftest.py in your folder was not used.",
+        "tests/conftest.py in your folder was not used.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("patch", "name"),
+    [
+        ("import _pytest.python as p; p.Function.runtest = lambda self: None", "Function.runtest"),
+        (
+            "import _pytest.runner as r; r.call_and_report.__code__ = (lambda *a, **k: 0).__code__",
+            "call_and_report()",
+        ),
+        (
+            "import _pytest.reports as r\n"
+            "old = r.TestReport.__init__\n"
+            "def new(self, *a, **k):\n"
+            "    old(self, *a, **k)\n"
+            "    self.outcome = 'passed'\n"
+            "r.TestReport.__init__ = new",
+            "TestReport.__init__",
+        ),
+        ("import builtins; builtins.isinstance = lambda *a: True", "builtins.isinstance"),
+        (
+            "import sys\n"
+            "test = sys.modules[[m for m in sys.modules if m.endswith('test_03_words')][0]]\n"
+            "for name in list(vars(test)):\n"
+            "    if name.startswith('test_'):\n"
+            "        getattr(test, name).__code__ = (lambda: None).__code__",
+            "test_counts_words()",
+        ),
+    ],
+)
+def test_patched_pytest_is_red(red, patch: str, name: str) -> None:
+    result = red(f"{patch}\n")
+    assert result.sentence.startswith("Your code changed pytest or Python itself (")
+    assert name in result.sentence
+
+
+def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
+    result = red(
+        """\
+        import gc
+        for thing in gc.get_objects():
+            if type(thing).__name__ == "Seal":
+                thing._kept = {}
+        import _pytest.python
+        _pytest.python.Function.runtest = lambda self: None
+        """
+    )
+    assert result.sentence == (
+        "A test that must fail did not: your code changed pytest, so no result counts."
+    )
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "import pi_course_kit",
+        "import pi_course_kit.data",
+        "import importlib; importlib.import_module('pi_course_kit.source')",
+        "import __main__; __main__.Path = None; import pi_course_kit.checkpoint",
+        "exec(open({target!r}, encoding='utf-8').read())",
+        "exec(open({target!r}.encode(), 'rb').read())",
+        "import importlib.util as u\n"
+        "spec = u.spec_from_file_location('ours', {target!r})\n"
+        "ours = u.module_from_spec(spec)\n"
+        "spec.loader.exec_module(ours)\n"
+        "from ours import *",
+        "import sys\n"
+        "sys.meta_path.pop(0)\n"
+        "sys.modules.pop('pi_course.words'), sys.modules.pop('pi_course')\n"
+        "sys.path.insert(0, {folder!r})\n"
+        "from pi_course.words import *",
+    ],
+)
+def test_taking_the_courses_own_solution_is_red(learner, red, way: str) -> None:
+    target = learner.chapter.folder / "target" / "pi_course" / "words.py"
+    (target.parent / "__init__.py").write_text("", encoding="utf-8")
+    code = way.format(target=str(target), folder=str(target.parents[1]))
+    result = red(code + "\n" + SOLUTION)
+    assert "it must stand on its own, without the course's kit" in result.sentence
+
+
+def test_catching_the_refusal_does_not_help(red) -> None:
+    result = red("try:\n    import pi_course_kit\nexcept ImportError:\n    pass\n" + SOLUTION)
+    assert {test.outcome for test in result.tests} == {"passed"}
+    assert result.sentence == (
+        "Your code imports pi_course_kit: it must stand on its own, without the course's kit."
+    )
+
+
+def test_many_slow_failures_do_not_add_up(with_tests) -> None:
+    learner = with_tests("    from", "    import time\n\n    time.sleep(0.2)\n    from")
+    learner.write("")
+    result = learner.check(red_seconds=0.1)
+    assert [test.outcome for test in result.tests] == ["failed", "missing", "missing"]
+    assert "tests had failed" in result.tests[1].message
+
+
+def test_a_caller_that_is_interrupted_leaves_nothing(learner) -> None:
+    learner.write("while True:\n    pass\n")
+    code = f"""
+from pathlib import Path
+from pi_course_kit.session import Session
+session = Session([Path({str(focused(learner))!r})])
+session.run(Path({str(learner.folder)!r}))
+"""
+    caller = subprocess.Popen([sys.executable, "-P", "-c", code])
+    while not _running_in(learner.folder):
+        assert caller.poll() is None
+    caller.kill()
+    caller.wait()
+    assert running_in(learner.folder) == []
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5], ids=["before it starts", "while it runs"])
+def test_a_run_can_be_stopped_from_another_thread(learner, seconds: float) -> None:
+    learner.write("while True:\n    pass\n")
+    with Session([focused(learner)]) as session:
+        stop = threading.Timer(seconds, session.stop)
+        stop.start()
+        run = session.run(learner.folder)
+        stop.join()
+        assert run.sentence == "The run was stopped."
+        assert running_in(learner.folder) == []
+        session.stop()
+        learner.write(SOLUTION)
+        assert session.run(learner.folder).green
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("import os\nos._exit(0)\n", "Your code ended Python itself"),
+        ("while True:\n    pass\n", "Your code did not end within 0.6 s"),
+        ("while True:\n    print('x' * 10000)\n", "Your code printed more than 2 MB"),
+        (
+            SWALLOW,
+            "swallowed the interruption",
+        ),
+    ],
+)
+def test_without_fork_the_sentences_are_the_same(learner, code: str, sentence: str) -> None:
+    learner.write(code)
+    with Session([focused(learner)], fork=False, limits=SHORT) as session:
+        run = session.run(learner.folder)
+    assert not run.green
+    assert sentence in (run.sentence or "")
+    assert running_in(learner.folder) == []
