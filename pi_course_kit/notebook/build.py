@@ -51,11 +51,15 @@ def number_of(path: Path) -> int:
 
 
 def read(path: Path) -> Notebook:
-    nbformat = _untyped("nbformat")
+    # The reader of format 4 itself: nbformat.reads would put random ids in place of bad ones.
+    reader = _untyped("nbformat.v4")
     try:
-        return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+        notebook = reader.reads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise CourseError(f"{path} can't be read as a notebook: {error}.") from error
+    if notebook.get("nbformat") != 4 or not isinstance(notebook.get("cells"), list):
+        raise CourseError(f"{path} is no notebook of format 4. Save it with JupyterLab first.")
+    return notebook
 
 
 def dump(notebook: Notebook) -> str:
@@ -103,8 +107,11 @@ def problems(notebook: Notebook, number: int) -> list[str]:
     return found
 
 
-def build(path: Path) -> Notebook:
-    """Run the notebook from top to bottom and return it normalised; the file is not touched."""
+def build(path: Path, *, raw: bool = False) -> Notebook:
+    """Run the notebook from top to bottom and return it; the file is not touched.
+
+    `raw` leaves the outputs as the kernel sent them.
+    """
     number = number_of(path)
     notebook = read(path)
     for cell in code_cells(notebook):
@@ -112,6 +119,8 @@ def build(path: Path) -> Notebook:
     name_cells(notebook, number)
     with tempfile.TemporaryDirectory(prefix="pi-nb-") as scratch:
         done = asyncio.run(_execute(notebook, Path(scratch)))
+    if raw:
+        return done
     normalise(done)
     cells = code_cells(done)
     done["metadata"] = {
@@ -135,7 +144,7 @@ async def _execute(notebook: Notebook, scratch: Path) -> Notebook:
     work = scratch / "notebooks"
     work.mkdir()
     # No kernel folders: "python3" is then this interpreter, whatever the user has installed.
-    manager = AsyncKernelManager(
+    manager: Any = AsyncKernelManager(
         kernel_name="python3",
         kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),
         transport="ipc" if os.name == "posix" else "tcp",
@@ -147,9 +156,14 @@ async def _execute(notebook: Notebook, scratch: Path) -> Notebook:
         timeout=CELL_SECONDS,
         record_timing=False,
         store_widget_state=False,
+        shutdown_kernel="immediate",
     )
     try:
-        done = await client.async_execute(cwd=str(work), env=kernel_env(os.environ, scratch))
+        done = await client.async_execute(
+            cleanup_kc=True,  # else nbclient leaves a kernel manager of ours running
+            cwd=str(work),
+            env=kernel_env(os.environ, scratch),
+        )
     except CellExecutionError as error:
         raise CellFailed(_running(notebook, client), f"{error.ename}: {error.evalue}") from None
     except CellTimeoutError:

@@ -22,7 +22,8 @@ from pi_course_kit.notebook.shown import (
     as_text,
     show,
 )
-from pi_course_kit.runner import TestResult
+from pi_course_kit.results import TestResult
+from pi_course_kit.typecheck import Diagnostic
 
 SHORT = 12  # characters of a digest; as `pi-course checkpoint` prints it
 
@@ -44,6 +45,7 @@ def opening(checkpoint: Checkpoint, source: str) -> Shown:
 def card(checkpoint: Checkpoint, state: str) -> Shown:
     number = checkpoint.number
     before = f"the package after chapter {number - 1:02d}" if number else "nothing yet"
+    given = tuple(file for file in checkpoint.given if ":" not in file)  # the whole files
     facts = [
         ("you", "observe and predict" if checkpoint.mode == "observe" else "rebuild it"),
         ("takes", f"about {checkpoint.minutes} minutes, level {checkpoint.level}"),
@@ -53,9 +55,9 @@ def card(checkpoint: Checkpoint, state: str) -> Shown:
             "target",
             f"`{snapshot.target_digest(number)[:SHORT]}`, the package after this chapter",
         ),
-        ("your files", _names(checkpoint.files) or "none, you only read"),
-        *([("given", _names(checkpoint.given))] if checkpoint.given else []),
-        ("focused test", f"`tests/{checkpoint.test_name}`, {len(checkpoint.tests)} tests"),
+        ("files" if checkpoint.mode == "observe" else "you write", _names(checkpoint.files)),
+        *([("given", _names(given))] if given else []),
+        ("focused test", f"`tests/{checkpoint.test_name}`, {_tests(len(checkpoint.tests))}"),
         *([("first red", "\n".join(checkpoint.first_red))] if checkpoint.first_red else []),
         *([("so far", state)] if state != "new" else []),
     ]
@@ -73,6 +75,25 @@ def card(checkpoint: Checkpoint, state: str) -> Shown:
     )
 
 
+def lab(checkpoint: Checkpoint, name: str) -> Shown:
+    """What to write, in which order, and the commands that say how far it is."""
+    found = checkpoint.lab(name)
+    files: dict[str, list[str]] = {}
+    for symbol in found.symbols:
+        file, _, label = symbol.partition(":")
+        files.setdefault(file, []).append(f"`{label}`")
+    steps = [(step.name, str(len(step.tests))) for step in found.steps]
+    return show(
+        Heading(f"Lab {found.id} · {found.title}"),
+        *(Text(f"In `{file}`: {', '.join(labels)}.") for file, labels in files.items()),
+        Table(("step", "tests"), steps),
+        Fold("The tests by name", [Items([f"`{test}`" for test in found.tests])]),
+        Text(f"What you will see: {found.expect}"),
+        Text("In your practice folder; the second command opens one rung of help at a time:"),
+        Pre(f"pi-course check --lab {found.id}\npi-course hint {found.id}"),
+    )
+
+
 def _names(files: tuple[str, ...]) -> str:
     return "\n".join(f"`{file}`" for file in files)
 
@@ -83,8 +104,12 @@ def terms(checkpoint: Checkpoint) -> Shown:
 
 
 def real_pi(checkpoint: Checkpoint) -> Shown:
-    rows = [(f"Pi {fact.version}", fact.text) for fact in checkpoint.pi]
-    return show(Table(("version", "what it does"), rows))
+    versions = dict.fromkeys(fact.version for fact in checkpoint.pi)
+    blocks: list[Block] = []
+    for version in versions:
+        blocks.append(Text(f"Pi {version}:"))
+        blocks.append(Items([fact.text for fact in checkpoint.pi if fact.version == version]))
+    return show(*blocks)
 
 
 def following(checkpoint: Checkpoint, after: Checkpoint | None) -> Shown:
@@ -108,14 +133,15 @@ def fault(result: FaultResult) -> Shown:
     blocks: list[Block] = [
         Heading(f"Fault {found.id}: {found.title}"),
         Text(f"On a copy of `{found.file}`:"),
-        Pre("\n".join(result.diff)),
+        Pre("\n".join(line.rstrip() for line in result.diff).rstrip()),
         Text(f"With the fault, {_count(len(result.red), len(result.broken), 'red')}."),
     ]
     for test in result.red:
         blocks.append(Facts(_failure(test)))
     if found.expect == "types":
-        blocks.append(Text(f"The type checker finds {_errors(len(result.types))}"))
-        blocks.append(Items([str(error) for error in result.types]))
+        found_types = telling(result.types)
+        blocks.append(Text(f"The type checker finds {_errors(len(found_types))}"))
+        blocks.append(Items([str(error) for error in found_types]))
     if found.expect == "nothing":
         blocks.append(Text(f"Nothing notices. {found.reason}"))
     if found.shows:
@@ -148,8 +174,21 @@ def questions(checkpoint: Checkpoint, evidence: Sequence[str]) -> Shown:
     return Shown(as_text([top, listed, *bottom, *numbered]), as_html([top, *folds, *bottom]))
 
 
+def _tests(count: int) -> str:
+    return "1 test" if count == 1 else f"{count} tests"
+
+
 def _count(some: int, of: int, colour: str) -> str:
-    return f"{some} of {of} tests {'is' if some == 1 else 'are'} {colour}"
+    if not some:
+        return f"none of {_tests(of)} is {colour}"
+    return f"{some} of {_tests(of)} {'is' if some == 1 else 'are'} {colour}"
+
+
+def telling(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The errors without those that only follow from another one of the same line."""
+    causes = [error for error in errors if not error.rule.startswith("reportUnknown")]
+    lines = {(error.file, error.line) for error in causes}
+    return [error for error in errors if error in causes or (error.file, error.line) not in lines]
 
 
 def _errors(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import AsyncIterable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from pi_course_kit import snapshot
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.errors import CourseError
 from pi_course_kit.notebook import card
-from pi_course_kit.notebook.shown import Code, Items, Shown, Table, Text, show
+from pi_course_kit.notebook.shown import Code, Items, Pre, Shown, Table, Text, show
 from pi_course_kit.source import PackageFinder
 from pi_course_kit.workspace import progress_for
 
@@ -37,6 +38,10 @@ class Chapter:
     def card(self) -> Shown:
         """The checkpoint: files, digests, labs with their commands."""
         return card.card(self.checkpoint, progress_for().state(self.checkpoint.id))
+
+    def lab(self, name: str) -> Shown:
+        """One lab: what to write, its tests, and the commands."""
+        return card.lab(self.checkpoint, name)
 
     def goals(self) -> Shown:
         return show(Items(self.checkpoint.goals))
@@ -70,6 +75,15 @@ class Chapter:
 
         return card.fault(run_fault(self.checkpoint, name))
 
+    def test(self, name: str) -> Shown:
+        """The text of one focused test."""
+        path = snapshot.test_files(self.checkpoint.number)[f"tests/{self.checkpoint.test_name}"]
+        source = path.read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return show(Pre(ast.get_source_segment(source, node) or ""))
+        raise CourseError(f"tests/{self.checkpoint.test_name} has no test {name!r}.")
+
     def types(self, code: str) -> Shown:
         """What the type checker says about this code, with the chapter's pi_course beside it."""
         from pi_course_kit.faults import snapshot_copy
@@ -78,14 +92,14 @@ class Chapter:
         with snapshot_copy(self.checkpoint.number) as root:
             path = root / "snippet.py"
             path.write_text(code, encoding="utf-8", newline="\n")
-            found = type_check([path], root)
+            found = card.telling(type_check([path], root))
         if not found:
             return show(Text("The type checker finds nothing wrong."))
         rows = [(str(error.line), error.message, Code(error.rule)) for error in found]
         return show(Table(("line", "what the type checker says", "rule"), rows))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> Shown:
-        """Rows that a cell has computed; anything that is no string is shown as its repr."""
+        """Rows that a cell has computed; what is neither text nor a number is shown as its repr."""
         for row in rows:
             if len(row) != len(head):
                 raise CourseError(f"A row of {len(row)} cells under a head of {len(head)}: {row}")
@@ -110,4 +124,4 @@ class Chapter:
 
 
 def _cell(value: object) -> str:
-    return value if isinstance(value, str) else Code(repr(value))
+    return str(value) if isinstance(value, str | int) else Code(repr(value))

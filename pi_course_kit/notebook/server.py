@@ -54,8 +54,10 @@ class Running:
         self.process.wait()
 
 
-def require() -> None:
-    missing = [name for name in ("jupyterlab", "ipykernel") if not importlib.util.find_spec(name)]
+def require(*needed: str) -> None:
+    """Refuse to start without the packages (by default those that Jupyter needs)."""
+    wanted = needed or ("jupyterlab", "ipykernel")
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise CourseError(
             f"{missing[0]} is not installed for {sys.executable}. "

@@ -121,9 +121,11 @@ def _text(block: Block) -> str:
 
 
 def _hang(mark: str, text: str) -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False
-    )
+    room = WIDTH - len(mark)
+    wrap = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False)
+    lines = [part for line in text.split("\n") for part in wrap.wrap(line) or [""]]
+    blank = " " * len(mark)
+    return "\n".join((blank + line if n else mark + line).rstrip() for n, line in enumerate(lines))
 
 
 def _text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -13,6 +13,7 @@ from typing import cast
 
 from pi_course_kit.notebook.shown import Block, Code, Shown, Table, Text, show
 
+ENDS = 200  # characters of a long partial that a row shows; the last row shows all
 ROWS = 60  # events that a finished view lists; of a longer stream the middle is left out
 
 
@@ -46,7 +47,7 @@ class Timeline:
         if message is not None:
             return blocks(message)
         sofar = self.characters(number)
-        return _quoted(sofar) if sofar else ""
+        return repr(sofar) if sofar else ""
 
     def result(self) -> object:
         """The final value that the last event carries; without one, the characters."""
@@ -86,8 +87,10 @@ class Timeline:
     def _row(self, number: int) -> tuple[str, ...]:
         event = self.events[number - 1]
         index = field(event, "content_index")
-        piece = Code(_quoted(delta(event))) if delta(event) else ""
+        piece = Code(repr(delta(event))) if delta(event) else ""
         known = self.partial(number)
+        if number < len(self.events) and len(known) > ENDS:
+            known = "… " + known[-ENDS:]  # what is new stands at the end
         return (
             str(number),
             Code(kind(event)),
@@ -140,13 +143,13 @@ def blocks(message: object) -> str:
     """One line a block, as text("…") and read({"path": "README.md"})."""
     lines = [_block(block) for block in content(message)]
     if note := field(message, "error_message"):
-        lines.append(f"error_message {_quoted(str(note))}")
+        lines.append(f"error_message {repr(str(note))}")
     return "\n".join(lines) or "no content yet"
 
 
 def _block(block: object) -> str:
     if field(block, "type") == "text":
-        return f"text {_quoted(str(field(block, 'text')))}"
+        return f"text {repr(str(field(block, 'text')))}"
     call = f"call {field(block, 'id')} {field(block, 'name')}({compact(field(block, 'arguments'))})"
     raw = field(block, "raw_arguments")
     return call if raw is None else f"{call} raw {raw}"
@@ -163,7 +166,3 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast(Iterable[object], value)]
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
