@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 import pi_course_kit
 from benchmarks.__main__ import table
 from benchmarks.measure import compared, limited, medians
+from pi_course_kit import sync
 from pi_course_kit.checkpoint import checkpoints
 from pi_course_kit.cli import COMMANDS
 from tests.run import Report, verified
@@ -32,21 +33,17 @@ def pyproject() -> dict[str, Any]:
     return tomllib.loads(read("pyproject.toml"))
 
 
-def chapters_table() -> str:
-    rows = ["| chapter | what you write | minutes | level |", "|---|---|---|---|"]
-    for chapter in checkpoints():
-        link = f"[{chapter.nn} · {chapter.title}](notebooks/{chapter.id}.ipynb)"
-        product = "nothing: you watch" if chapter.mode == "observe" else f"`{chapter.artifact}`"
-        rows.append(f"| {link} | {product} | {chapter.minutes} | {chapter.level} |")
-    return "\n".join(rows)
+def test_what_is_generated_is_fresh() -> None:
+    """The README's table of chapters, the pages in docs/, starters and pi_course/."""
+    assert sync.sync(check=True) == [], "run: pi-course dev sync"
 
 
-def test_the_readme_lists_the_chapters_as_they_are() -> None:
-    between = re.search(
-        r"<!-- chapters: start.*?-->\n(.*?)\n<!-- chapters: end -->", read("README.md"), re.S
-    )
-    assert between is not None
-    assert between[1] == chapters_table()
+def test_the_readme_names_every_chapter_by_its_title() -> None:
+    text = read("README.md")
+    rows = re.findall(r"^\| \[(\d\d)\]\((\S+)\) \| (.+?) \|", text, re.M)
+    assert rows == [
+        (chapter.nn, f"notebooks/{chapter.id}.ipynb", chapter.title) for chapter in checkpoints()
+    ]
 
 
 @pytest.mark.parametrize("name", PROSE)
@@ -126,7 +123,10 @@ def test_a_verify_that_says_nothing_counts_as_nothing(tmp_path: Path) -> None:
     out = tmp_path / "verify.json"
     out.write_text("", encoding="utf-8", newline="\n")
     assert verified(out) == (0, 0)
-    chapters = [{"chapter": "00", "faults": 2}, {"chapter": "01", "faults": 3}]
+    chapters = [
+        {"chapter": "00", "rules": {"pins": "ok"}, "faults": 2, "findings": []},
+        {"chapter": "01", "rules": {"pins": "ok"}, "faults": 3, "findings": []},
+    ]
     out.write_text(json.dumps({"chapters": chapters}), encoding="utf-8", newline="\n")
     assert verified(out) == (2, 5)
 
