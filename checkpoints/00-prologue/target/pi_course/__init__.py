@@ -1,0 +1,1 @@
+"""pi_course, the runtime of a small coding agent."""
