@@ -68,8 +68,9 @@ def require(*needed: str) -> None:
 def lay_out(name: str | None) -> Place:
     """Copy the notebooks and choose the chapter: the one named, else the first not accepted."""
     folder = workspace(Path.cwd())
-    chapter = checkpoint.find(name) if name else _first_open(Progress(folder))
+    chosen = checkpoint.find(name) if name else None  # before anything is written
     lay_out_notebooks(folder)
+    chapter = chosen or _first_open(Progress(folder))
     place = Place(folder, chapter)
     if not (folder / place.notebook).is_file():
         raise CourseError(
@@ -94,7 +95,7 @@ def started(place: Place, *, port: int | None, browser: bool) -> Generator[Runni
     settings = Path(tempfile.mkdtemp(prefix="pi-course-lab-"))
     log = place.workspace / LOG
     process: subprocess.Popen[bytes] | None = None
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = {number: signal.signal(number, _interrupt) for number in _endings()}
     try:
         _override_settings(settings)
         known = set(_runtime_folder().glob("jpserver-*.json"))
@@ -106,6 +107,9 @@ def started(place: Place, *, port: int | None, browser: bool) -> Generator[Runni
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
+                # The terminal's Ctrl-C comes to us, and the server gets one signal, ours. After
+                # two it would leave before its kernels have ended.
+                process_group=0 if os.name == "posix" else None,
             )
         yield Running(_address(place, process, known, log), process)
     except KeyboardInterrupt:
@@ -118,7 +122,8 @@ def started(place: Place, *, port: int | None, browser: bool) -> Generator[Runni
     finally:
         if process is not None:
             _stop(process)
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         shutil.rmtree(settings, ignore_errors=True)
 
 
@@ -132,7 +137,7 @@ def arguments(place: Place, *, port: int | None, browser: bool) -> list[str]:
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
         "--MappingKernelManager.transport_encryption=auto",
-        "--ServerApp.answer_yes=True",  # Ctrl-C was pressed here: do not ask again
+        "--ServerApp.answer_yes=True",  # where it gets the Ctrl-C itself, it need not ask
     ]
     if port is not None:
         options += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
@@ -256,6 +261,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _endings() -> list[signal.Signals]:
+    """What else than Ctrl-C may end the command: kill, and a terminal that is closed."""
+    names = ("SIGTERM", "SIGHUP")
+    return [signal.Signals[name] for name in names if hasattr(signal, name)]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
