@@ -83,20 +83,29 @@ def cuts_lines(path: str, text: str) -> Iterator[Finding]:
             )
 
 
-NOT_FILES = {"os", "webbrowser", "tarfile", "zipfile"}
+MODE = re.compile("[rwaxbt+]+")
 
 
 def text_mode(owner: str, name: str, call: ast.Call) -> str | None:
-    """The mode of a call that opens a text file, None for any other call."""
+    """The mode of a call that opens a text file; None for any other call.
+
+    x.open(y) is a file's only if y looks like a mode: os.open, webbrowser.open and our own
+    open() methods are something else.
+    """
     if name in {"read_text", "write_text"}:
         return name[0]
-    if name != "open" or owner in NOT_FILES:
+    if name != "open":
         return None
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-    given += call.args[0 if owner not in {"", "io"} else 1 :][:1]
-    mode = given[0] if given else None
-    written = str(mode.value) if isinstance(mode, ast.Constant) else "r" if mode is None else "w"
-    return None if "b" in written else written
+    given += call.args[1 if owner in {"", "io"} else 0 :][:1]
+    written = given[0].value if given and isinstance(given[0], ast.Constant) else None
+    if owner in {"", "io"}:
+        mode = "r" if not given else str(written or "w")
+    elif not call.args:
+        mode = str(written or "r")
+    else:
+        mode = written if isinstance(written, str) and MODE.fullmatch(written) else "b"
+    return None if "b" in mode else mode
 
 
 def opens_unclearly(path: str, text: str) -> Iterator[Finding]:
@@ -105,7 +114,8 @@ def opens_unclearly(path: str, text: str) -> Iterator[Finding]:
         named = {keyword.arg for keyword in call.keywords}
         if mode is None or None in named:
             continue
-        if "encoding" not in named:
+        by_place = {"read_text": 1, "write_text": 2}.get(name, 99)
+        if "encoding" not in named and len(call.args) < by_place:
             yield call.lineno, f"{name} without encoding= depends on the machine"
         if set(mode) & set("wax+") and "newline" not in named:
             yield call.lineno, f'{name} without newline= writes \\r\\n on Windows: newline="\\n"'
@@ -220,7 +230,7 @@ HOSTS = "|".join(
 NOT_COMMITTED = {
     "a registry's host": re.compile(rf"(?i)(?<![\w-])({HOSTS})\b"),
     "a registry's address": re.compile("(?i)index" + r"[-_]url|find" + r"[-_]links"),
-    "a folder of one machine": re.compile(r"(?<![\w.~/-])/(wo" + r"rk|ro" + r"ot)(?![\w-])"),
+    "a folder of one machine": re.compile(r"(?<![\w.~/|-])/(wo" + r"rk|ro" + r"ot)(?![\w-])"),
     "an emoji (in test data write its escape)": re.compile(
         r"[\U0001f000-\U0001faff\ufe0f\u2705\u274c\u26a0\u2728\u2b50\u2757\u2714\u2716]"
     ),
@@ -293,6 +303,7 @@ PLANTED = {
         ("pi_course/a.py", "open(path)\n"),
         ("pi_course/a.py", "path.read_text()\n"),
         ("pi_course/a.py", "open(path, mode, encoding='utf-8')\n"),
+        ("pi_course/a.py", "path.open()\n"),
         ("pi_course_kit/a.py", "path.open('a', encoding='utf-8')\n"),
         ("checkpoints/01-a/parent/tests/a.py", "path.write_text(text, encoding='utf-8')\n"),
     ],
@@ -351,6 +362,9 @@ def test_rules_let_good_code_through() -> None:
         "path.open('w', encoding='utf-8', newline='\\n')\n"
         "path.read_text(encoding='utf-8')\n"
         "os.open(path, os.O_RDONLY)\n"
+        "path.read_text('utf-8', 'replace')\n"
+        "webbrowser.open(url)\n"
+        "draft.open(block)\n"
         "self.count = 1\n"
         "values['a'] = 2\n"
         "lines = text.split('\\n')\n"
