@@ -31,7 +31,9 @@ def run(coro, sentence="nothing arrived within 1 s: does the stream end by itsel
 def user_json():
     return {
         "role": "user",
-        "content": [{"type": "text", "text": "What is this project called? Look in README.md."}],
+        "content": [
+            {"type": "text", "text": "Please read README.md and tell me the project name."}
+        ],
         "timestamp": 1000,
     }
 
@@ -40,7 +42,7 @@ def assistant_json():
     return {
         "role": "assistant",
         "content": [
-            {"type": "text", "text": "The README should say."},
+            {"type": "text", "text": "I will read README.md first."},
             {
                 "type": "toolCall",
                 "id": "call_1",
@@ -96,12 +98,12 @@ def readme():
         UserMessage,
     )
 
-    request = "What is this project called? Look in README.md."
+    request = "Please read README.md and tell me the project name."
     return [
         UserMessage(content=[TextContent(text=request)], timestamp=1000),
         AssistantMessage(
             content=[
-                TextContent(text="The README should say."),
+                TextContent(text="I will read README.md first."),
                 ToolCall(id="call_1", name="read", arguments={"path": "README.md"}),
             ],
             provider="scripted",
@@ -984,19 +986,24 @@ def test_partial_is_a_message():
     assert event.partial is not event.partial
 
 
+def readme_draft():
+    from pi_course.messages import assistant_message
+    from pi_course.partial import Draft
+
+    return Draft(assistant_message([], timestamp=1010))
+
+
 def readme_events():
     """The README reply as a model would stream it, each event with a handle as its partial."""
     from pi_course.messages import Done, Start, TextDelta, ToolCallDelta, ToolCallEnd, text
-    from pi_course.messages import assistant_message as make
-    from pi_course.partial import Draft
 
     final = readme()[1]
     raw = '{"path":"README.md"}'
-    draft = Draft(make([], timestamp=1010))
+    draft = readme_draft()
     events = [Start(draft.partial())]
     index = draft.open(text(""))
-    draft.append(index, "The README should say.")
-    events.append(TextDelta(index, "The README should say.", draft.partial()))
+    draft.append(index, "I will read README.md first.")
+    events.append(TextDelta(index, "I will read README.md first.", draft.partial()))
     index = draft.open(call())
     draft.append(index, raw)
     events.append(ToolCallDelta(index, raw, draft.partial()))
@@ -1076,6 +1083,8 @@ def test_a_handle_and_a_message_make_equal_events():
     assert plain == events
     assert [hash(event) for event in plain] == [hash(event) for event in events]
     assert [built, pickle.loads(pickle.dumps(events))] == [events, events]
+    handle, other = readme_draft().partial(), readme_draft().partial()
+    assert (handle == other, handle != other, handle == handle.read()) == (True, False, False)
 
 
 def test_a_draft_refuses_half_a_character():

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, assert_nev
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from pi_course.partial import CallEvent, DeltaEvent, PartialEvent
-from pi_course.wire import Json, WireModel, frozen_json, parse
+from pi_course.wire import InvalidValue, Json, WireModel, frozen_json, parse
 
 
 class TextContent(WireModel):
@@ -213,7 +213,9 @@ class Error:
 
 def _check_reason(reason: str, found: StopReason, *allowed: StopReason) -> None:
     if reason not in allowed or reason != found:
-        raise ValueError(f"reason {reason!r} is not one of {allowed}, or not stop_reason {found!r}")
+        raise InvalidValue(
+            f"reason {reason!r} must be one of {allowed} and equal the stop_reason {found!r}"
+        )
 
 
 ModelEvent: TypeAlias = Start | TextDelta | ToolCallDelta | ToolCallEnd | Done | Error

@@ -6,7 +6,7 @@ The message is built when somebody reads it.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pi_course.wire import whole_text
 
@@ -35,9 +35,8 @@ class GrowingText:
         return self._joined[:length]
 
 
-@dataclass(frozen=True, slots=True)
-class GrownBlock:
-    """A block as it began, and how much of its text had come."""
+class GrownBlock(NamedTuple):
+    """A block as it began, and how much of its text had come. A tuple: cheap, and it stays so."""
 
     block: "AssistantContent"
     text: GrowingText
@@ -49,27 +48,32 @@ class GrownBlock:
         return self.block.model_copy(update={name: start + self.text.first(self.length)})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Partial:
+class Partial(NamedTuple):
     """The handle. `read()` builds the message of that moment, a new object each time."""
 
     start: "AssistantMessage"
     blocks: "tuple[AssistantContent | GrownBlock, ...]"
-    grown: GrownBlock | None = None
-    index: int = 0  # the place of `grown` in blocks
+    at: int = 0
+    grown: GrownBlock | None = None  # what stands there by now
 
     def read(self) -> "AssistantMessage":
         blocks = list(self.blocks)
         if self.grown is not None:
-            blocks[self.index] = self.grown
+            blocks[self.at] = self.grown
         content = tuple(b.read() if isinstance(b, GrownBlock) else b for b in blocks)
         return self.start.model_copy(update={"content": content})
 
     def __eq__(self, other: object) -> bool:
         return self.read() == other.read() if isinstance(other, Partial) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a tuple's own would compare the fields
+
     def __hash__(self) -> int:
         return hash(self.read())
+
+
+_fill = object.__setattr__  # how the constructors below set fields that are frozen for all others
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -79,13 +83,8 @@ class PartialEvent:
     _partial: Partial = field(init=False, repr=False)
 
     def __init__(self, partial: "AssistantMessage | Partial") -> None:
-        self._set(partial)
-
-    def _set(self, partial: "AssistantMessage | Partial", **fields: object) -> None:
         handle = partial if isinstance(partial, Partial) else Partial(partial, partial.content)
-        object.__setattr__(self, "_partial", handle)
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)  # the event is frozen for everybody else
+        _fill(self, "_partial", handle)
 
     @property
     def partial(self) -> "AssistantMessage":
@@ -103,7 +102,9 @@ class DeltaEvent(PartialEvent):
     def __init__(
         self, content_index: int, delta: str, partial: "AssistantMessage | Partial"
     ) -> None:
-        self._set(partial, content_index=content_index, delta=delta)
+        PartialEvent.__init__(self, partial)
+        _fill(self, "content_index", content_index)
+        _fill(self, "delta", delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -116,7 +117,9 @@ class CallEvent(PartialEvent):
     def __init__(
         self, content_index: int, tool_call: "ToolCall", partial: "AssistantMessage | Partial"
     ) -> None:
-        self._set(partial, content_index=content_index, tool_call=tool_call)
+        PartialEvent.__init__(self, partial)
+        _fill(self, "content_index", content_index)
+        _fill(self, "tool_call", tool_call)
 
 
 class Draft:
@@ -137,40 +140,37 @@ class Draft:
         self._start = start
         self._slots: list[tuple[AssistantContent, GrowingText]] = []
         self._blocks: tuple[AssistantContent | GrownBlock, ...] = ()
-        self._index: int | None = None  # the block that grew last, stale in _blocks
+        self._index: int | None = None  # the block that grew last: newer in _slots than in _blocks
 
     def open(self, block: "AssistantContent") -> int:
         """Add a block as it begins, say text("") or a call without arguments; its index."""
+        self._settle()
         self._slots.append((block, GrowingText()))
-        self._blocks = (*self._settled(), block)
+        self._blocks = (*self._blocks, block)
         return len(self._slots) - 1
 
     def append(self, index: int, delta: str) -> None:
         """Let the block grow: a text its text, a call its raw arguments."""
         if index != self._index:
-            self._blocks = self._settled()
+            self._settle()
             self._index = index
         self._slots[index][1].append(delta)
 
     def replace(self, index: int, block: "AssistantContent") -> None:
         """Put a block in place of what has grown there, say the call with its arguments."""
-        blocks = list(self._settled())
-        blocks[index] = block
+        self._settle()
         self._slots[index] = (block, GrowingText())
-        self._blocks = tuple(blocks)
+        self._blocks = (*self._blocks[:index], block, *self._blocks[index + 1 :])
 
     def partial(self) -> Partial:
         if self._index is None:
             return Partial(self._start, self._blocks)
-        return Partial(self._start, self._blocks, self._grown(self._index), self._index)
+        block, text = self._slots[self._index]
+        grown = GrownBlock(block, text, text.length)
+        return Partial(self._start, self._blocks, self._index, grown)
 
-    def _grown(self, index: int) -> GrownBlock:
-        block, text = self._slots[index]
-        return GrownBlock(block, text, text.length)
-
-    def _settled(self) -> "tuple[AssistantContent | GrownBlock, ...]":
-        blocks = list(self._blocks)
-        if self._index is not None:
-            blocks[self._index] = self._grown(self._index)
+    def _settle(self) -> None:
+        _, blocks, at, grown = self.partial()
+        if grown is not None:
+            self._blocks = (*blocks[:at], grown, *blocks[at + 1 :])
             self._index = None
-        return tuple(blocks)

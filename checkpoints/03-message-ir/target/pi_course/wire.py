@@ -21,6 +21,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from pi_course.errors import PiError
+
 MAX_DEPTH = 100  # levels of lists and objects inside one JSON value
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -28,6 +30,10 @@ _OUTSIDE = object()  # marks a validation that parse() started
 _TAGS = ("role", "type")
 
 T = TypeVar("T")
+
+
+class InvalidValue(PiError, ValueError):
+    """A value that a message can't hold. In a field, pydantic turns it into a ValidationError."""
 
 
 class FrozenDict(dict[str, object]):
@@ -54,7 +60,7 @@ class FrozenDict(dict[str, object]):
 def whole_text(value: str) -> str:
     """Refuse half of a surrogate pair: it can't be encoded, so it could never be saved."""
     if not value.isascii() and (half := _SURROGATE.search(value)):
-        raise ValueError(f"lone surrogate {half[0]!a} at index {half.start()}: replace it first")
+        raise InvalidValue(f"lone surrogate {half[0]!a} at index {half.start()}: replace it first")
     return value
 
 
@@ -76,7 +82,7 @@ def _frozen(value: object, path: str, depth: int = 0) -> object:
         case str():
             return whole_text(value)
         case dict() | list() | tuple() if depth >= MAX_DEPTH:
-            raise ValueError(f"{path[:40]}… is nested deeper than {MAX_DEPTH} levels")
+            raise InvalidValue(f"{path[:40]}… is nested deeper than {MAX_DEPTH} levels")
         case list() | tuple():
             items = cast("list[object]", value)
             return tuple(_frozen(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(items))
@@ -87,12 +93,12 @@ def _frozen(value: object, path: str, depth: int = 0) -> object:
             )
         case _:
             found = value if isinstance(value, float) else type(value).__name__
-            raise ValueError(f"{path or 'value'} is {found}, which JSON can't hold")
+            raise InvalidValue(f"{path or 'value'} is {found}, which JSON can't hold")
 
 
 def _key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise ValueError(f"{path or 'value'} has the key {key!r}: JSON keys are strings")
+        raise InvalidValue(f"{path or 'value'} has the key {key!r}: JSON keys are strings")
     return whole_text(key)
 
 
@@ -128,7 +134,7 @@ class WireModel(BaseModel):
         if info.context is _OUTSIDE:
             for tag in _TAGS:
                 if tag in cls.model_fields and tag not in fields:
-                    raise ValueError(f"the field {tag!r} is missing")
+                    raise InvalidValue(f"the field {tag!r} is missing")
         return {name: _list_as_tuple(given) for name, given in fields.items()}
 
     @field_validator("*", mode="after")
