@@ -9,6 +9,7 @@ import ast
 import linecache
 import re
 import reprlib
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,10 @@ from pi_course_kit.audit import KitRefused
 from pi_course_kit.limits import TimeIsUp
 
 SHOWN = 300  # characters of a value
+ASSERT_LINES = 5  # of pytest's explanation of an assert without a comparison
 BEFORE = 100  # of them, what stands before the first difference
 
+DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Frame = tuple[CodeType, int]
 
 
@@ -88,12 +91,15 @@ class Explainer:
             "got": None,
             **self._where(error),
         }
+        if facts["where"] is None and called is not None and test is not None:
+            facts["where"] = self._definition(called, test)
         if isinstance(error, AssertionError) and compared:
             operator, left, right = compared
             facts["got"] = left
             facts["expected"] = right if operator == "==" else f"{operator} {right}"
-        elif not isinstance(error, AssertionError) and not _is_pytest(error):
-            facts["got"] = f"{type(error).__name__} raised"
+            facts["message"] = facts["message"].partition("\n")[0]
+        elif facts["message"].startswith(f"{facts['type']}:"):
+            facts["got"] = f"{facts['type']} raised"
         return facts
 
     def message(self, error: BaseException) -> str:
@@ -108,12 +114,11 @@ class Explainer:
             case AttributeError() if named := _missing_attribute(str(error)):
                 return named
             case SyntaxError(filename=str(filename)):
-                text = f"{self.short(filename)}:{error.lineno} is not valid Python: {error.msg}"
-                return text + (f"\n    {error.text.strip()}" if error.text else "")
+                return f"{self.short(filename)}:{error.lineno} is not valid Python: {error.msg}"
             case NotImplementedError() if _text(error).startswith("Lab "):
                 return f"{_text(error).partition(': ')[2] or error} is still the starter"
             case AssertionError():
-                return _text(error).partition("\n")[0] or "an assert failed"
+                return "\n".join(_text(error).split("\n")[:ASSERT_LINES]) or "an assert failed"
             case _:
                 return _special(error) or f"{type(error).__name__}: {_text(error)}".rstrip(": ")
 
@@ -133,6 +138,24 @@ class Explainer:
                 return {"where": self.place(code, line), "code": text}
             cause = cause.__cause__ or cause.__context__
         return {"where": None, "code": None}
+
+    def _definition(self, called: str, test: ast.AST) -> str | None:
+        """Where the first of the learner's names in a call is defined."""
+        origins = {
+            alias.asname or alias.name: (node.module, alias.name)
+            for node in ast.walk(test)
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
+        for word in re.findall(r"\w+", called):
+            module, name = origins.get(word, ("", ""))
+            file = getattr(sys.modules.get(module), "__file__", None) or ""
+            if not self.is_mine(file):
+                continue
+            for node in ast.parse(Path(file).read_bytes()).body:
+                if isinstance(node, DEFINITION) and node.name == name:
+                    return f"{self.short(file)}:{node.lineno} {name}"
+        return None
 
     def place_of(self, frame: FrameType | None) -> str:
         """Where a running frame is in the learner's code; "" when it is not in it."""
@@ -219,7 +242,7 @@ def _missing_attribute(text: str) -> str | None:
 
 def function_of(tree: ast.AST, name: str) -> ast.AST | None:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+        if isinstance(node, DEFINITION) and node.name == name:
             return node
     return None
 
@@ -237,7 +260,7 @@ def _call(
     ]
     statement = _statement(test, lines[-1]) if lines else None
     match statement:
-        case None:
+        case None | ast.Import() | ast.ImportFrom():
             return None, None
         case ast.Assert(test=ast.Compare(left=left)):
             return _call_text(left, test, statement), None
@@ -245,6 +268,8 @@ def _call(
             return _call_text(asserted, test, statement), "true"
         case ast.With(items=[item, *_], body=body) | ast.AsyncWith(items=[item, *_], body=body):
             return _unparse(body[-1]), _unparse(item.context_expr)
+        case ast.Assign(value=value) | ast.Expr(value=value):
+            return _unparse(value), None
         case _:
             return _unparse(statement), None
 

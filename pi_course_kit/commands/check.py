@@ -1,0 +1,107 @@
+"""pi-course check [DIR]"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pi_course_kit.checkpoint import Checkpoint
+    from pi_course_kit.results import CheckResult
+    from pi_course_kit.typecheck import Diagnostic
+
+
+@click.command("check")
+@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
+@click.option("--lab", metavar="3.1", help="Run the tests of one lab alone.")
+@click.option("--types", is_flag=True, help="Also run the type checker on your files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(folder: Path | None, lab: str | None, types: bool, as_json: bool) -> None:
+    """Run the focused test on your files.
+
+    The course's own copy of the test runs on the pi_course/ in DIR (default: the practice folder
+    around the current one). Exit code 0 is green, 1 red, 2 a check that could not run.
+    """
+    from pi_course_kit.errors import CourseError
+
+    try:
+        raise SystemExit(_check(folder, lab, types, as_json))
+    except (CourseError, OSError) as error:
+        if not as_json:
+            raise CourseError(str(error)) from error
+        print_error(str(error))
+        raise SystemExit(2) from error
+
+
+def _check(folder: Path | None, lab: str | None, types: bool, as_json: bool) -> int:
+    from pi_course_kit import practice, report, runner
+
+    folder = practice.practice_folder(folder)
+    chapter = practice.chapter_of(folder)
+    result = runner.check(folder, lab=lab, chapter=chapter)
+    record(result, chapter, folder)
+    wrong = _type_errors(folder, chapter) if types and result.verdict != "error" else []
+    if as_json:
+        value = runner.to_json(result)
+        if types:
+            value["types"] = [str(item) for item in wrong]
+        _print_json(value)
+    else:
+        click.echo(report.text(result, chapter, folder, colour=in_colour()))
+        if types:
+            click.echo("\n" + _types_text(wrong))
+    return {"green": 0, "red": 1, "error": 2}[result.verdict] or int(bool(wrong))
+
+
+def record(result: CheckResult, chapter: Checkpoint, folder: Path) -> None:
+    """Keep the evidence of a check of the whole chapter; a lab alone is none."""
+    from pi_course_kit.workspace import file_hashes, progress_for
+
+    if result.lab is not None or result.verdict == "error":
+        return
+    ran = {file.path: file.sha256 for file in result.tested}
+    files = {path: ran[path] for path in chapter.files if path in ran}
+    green = result.verdict == "green" and files == file_hashes(folder, chapter.files)
+    progress_for(folder).record_check(chapter.id, folder, files, green)
+
+
+def print_error(sentence: str) -> None:
+    """A check that could not run, in the shape of one that could."""
+    _print_json(
+        {
+            "chapter": None,
+            "verdict": "error",
+            "tests": [],
+            "tested": [],
+            "missing": [],
+            "sentence": sentence,
+            "notes": [],
+        }
+    )
+
+
+def in_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _type_errors(folder: Path, chapter: Checkpoint) -> list[Diagnostic]:
+    from pi_course_kit.typecheck import type_check
+
+    files = [folder / file for file in chapter.files if (folder / file).is_file()]
+    return type_check(files, folder) if files else []
+
+
+def _types_text(wrong: list[Diagnostic]) -> str:
+    if not wrong:
+        return "types     no error (green)"
+    return "\n".join([f"types     {len(wrong)} errors (red)", *(f"  {item}" for item in wrong)])
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
