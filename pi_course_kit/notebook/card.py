@@ -87,10 +87,10 @@ def lab(checkpoint: Checkpoint, name: str) -> Shown:
         Heading(f"Lab {found.id} · {found.title}"),
         *(Text(f"In `{file}`: {', '.join(labels)}.") for file, labels in files.items()),
         Table(("step", "tests"), steps),
-        Fold("The tests by name", [Items([f"`{test}`" for test in found.tests])]),
         Text(f"What you will see: {found.expect}"),
         Text("In your practice folder; the second command opens one rung of help at a time:"),
         Pre(f"pi-course check --lab {found.id}\npi-course hint {found.id}"),
+        Fold("The tests by name", [Items([f"`{test}`" for test in found.tests])]),
     )
 
 
@@ -155,9 +155,9 @@ def fault(result: FaultResult) -> Shown:
 
 def questions(checkpoint: Checkpoint, evidence: Sequence[str]) -> Shown:
     """Questions first. HTML folds each answer; the text form puts all answers after them."""
-    top = Text("Answer each in your own words before you open its answer.")
-    bottom = [
-        Text("When you can answer them all, and your practice folder is green:"),
+    top = [
+        Text("Answer each question in your own words before you open its answer."),
+        Text("When you can answer all of them, and your practice folder is green:"),
         Pre(f"pi-course accept {checkpoint.nn}"),
     ]
     asked = checkpoint.questions
@@ -171,7 +171,7 @@ def questions(checkpoint: Checkpoint, evidence: Sequence[str]) -> Shown:
     ]
     listed = Items([question.ask for question in asked], numbered=True)
     numbered = [Fold(f"Answer {number}", answer) for number, answer in enumerate(answers, 1)]
-    return Shown(as_text([top, listed, *bottom, *numbered]), as_html([top, *folds, *bottom]))
+    return Shown(as_text([*top, listed, *numbered]), as_html([*top, *folds]))
 
 
 def _tests(count: int) -> str:

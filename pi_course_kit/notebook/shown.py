@@ -94,7 +94,6 @@ def as_text(blocks: Iterable[Block]) -> str:
 
 
 def as_html(blocks: Iterable[Block]) -> str:
-    # One element around all of it: JupyterLab indents a <pre> that is its output's own child.
     return "<div>\n" + "\n".join(_html(block) for block in blocks) + "\n</div>"
 
 
@@ -162,7 +161,7 @@ def _html(block: Block) -> str:
         case Text(text):
             return f"<p>{_inline(text)}</p>"
         case Pre(text):
-            return f"<pre>{escape(text, quote=False)}</pre>"
+            return f"<figure>\n<pre>{escape(text, quote=False)}</pre>\n</figure>"
         case Items(items, numbered):
             tag = "ol" if numbered else "ul"
             rows = "\n".join(f"<li>{_inline(item)}</li>" for item in items)
