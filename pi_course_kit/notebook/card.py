@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pi_course_kit import snapshot
 from pi_course_kit.checkpoint import Checkpoint
-from pi_course_kit.faults import FaultResult
 from pi_course_kit.notebook.shown import (
     Block,
     Code,
@@ -22,8 +22,11 @@ from pi_course_kit.notebook.shown import (
     as_text,
     show,
 )
-from pi_course_kit.results import TestResult
-from pi_course_kit.typecheck import Diagnostic
+
+if TYPE_CHECKING:  # the first cell of a notebook needs none of what these import
+    from pi_course_kit.faults import FaultResult
+    from pi_course_kit.results import TestResult
+    from pi_course_kit.typecheck import Diagnostic
 
 SHORT = 12  # characters of a digest; as `pi-course checkpoint` prints it
 
