@@ -119,7 +119,7 @@ def missing(chapter: Checkpoint, folder: Path) -> tuple[str, ...]:
         try:
             source = path.read_text(encoding="utf-8")
             there = set(names(source))
-            stubs = set(_stubs(source))
+            stubs = _stubs(source)
         except (SyntaxError, ValueError) as error:
             line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
             reason = error.msg if isinstance(error, SyntaxError) else error
