@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from pi_course_kit.errors import CourseError
 from pi_course_kit.verify.case import Case
-from pi_course_kit.verify.rule import Finding, Rule, swap
+from pi_course_kit.verify.rule import Finding, Rule
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """As nbformat reads it; its import would take longer than all that is looked at here."""
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if not isinstance(cell["source"], str):
+            cell["source"] = "".join(cell["source"])
+    return notebook
 
 
 def notebook(case: Case) -> Iterator[Finding]:
@@ -23,13 +34,21 @@ def notebook(case: Case) -> Iterator[Finding]:
     if case.notebook.stem != case.chapter.id:
         yield Finding("its name is not the chapter's", where, f"Call it {case.chapter.id}.ipynb.")
     try:
-        read = build.read(case.notebook)
-        problems = build.problems(read, case.number)
-    except (CourseError, KeyError) as error:
+        problems = build.problems(_read(case.notebook), case.number)
+    except (ValueError, KeyError, TypeError) as error:
         yield Finding(f"it can't be read: {error}", where, "")
         return
     for problem in problems:
         yield Finding(problem, where, f"Run `pi-course dev notebooks {case.chapter.nn}`.")
+
+
+def _clear(course: Path) -> None:
+    path = course / "notebooks/01-hello.ipynb"
+    cleared = _read(path)
+    for cell in cleared["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = []
+    path.write_text(json.dumps(cleared), encoding="utf-8", newline="\n")
 
 
 RULES = (
@@ -37,6 +56,7 @@ RULES = (
         "notebook",
         "The notebook's outputs are those that its code gave on this snapshot, all of them.",
         notebook,
-        swap("notebooks/01-hello.ipynb", "hello Ann\\\\n", "hello Bo\\\\n"),
+        _clear,
+        settled=True,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 from pi_course_kit import snapshot, symbols, sync
 from pi_course_kit.errors import CourseError
@@ -237,9 +238,18 @@ def _last(case: Case) -> bool:
     return case.chapter is case.course.chapters[-1]
 
 
+def _late_greet(course: Path) -> None:
+    """Two chapters more, so that greet.py has four versions."""
+    from pi_course_kit.verify import sample
+
+    sample.add_chapter(course, 3, "wave", "'wave'")
+    sample.add_chapter(course, 4, "nod", "'nod'")
+
+
 HELLO = "checkpoints/01-hello"
 BYE = "checkpoints/02-bye"
 TEST_BYE = f"{BYE}/parent/tests/test_02_bye.py"
+LIMIT = ("class NamelessError", "LIMIT = 3\n\n\nclass NamelessError")
 
 RULES = (
     Rule(
@@ -265,14 +275,17 @@ RULES = (
         "tests",
         "Each focused test says what it shows, can fail, and imports inside its function.",
         tests_form,
-        swap(TEST_BYE, 'assert bye("Bo") == "bye Bo"', 'bye("Bo")'),
+        both(
+            swap(TEST_BYE, 'assert bye("Bo") == "bye Bo"', 'bye("Bo")'),
+            swap(TEST_BYE, 'assert bye("") == "bye"', 'bye("")'),
+        ),
         needs=("files",),
     ),
     Rule(
         "chain",
         "A practice folder is the snapshot before, plus the declared starters and given files.",
         chain,
-        put(f"{BYE}/parent/pi_course/errors.py", '"""Not the one of chapter 00."""\n'),
+        put(f"{BYE}/parent/pi_course/errors.py", "class PiError(Exception): ...\n"),
         needs=("files",),
     ),
     Rule(
@@ -282,6 +295,7 @@ RULES = (
         swap(f"{BYE}/parent/pi_course/words.py", "Words", "Old words"),
         needs=("files",),
         applies=rebuilt,
+        settled=True,
     ),
     Rule(
         "package",
@@ -290,14 +304,15 @@ RULES = (
         swap("pi_course/words.py", "Words", "Other words"),
         needs=("files",),
         applies=_last,
+        settled=True,
     ),
     Rule(
         "owned",
         "Every new top-level name of a teaching file belongs to one lab or is given.",
         owned,
         both(
-            swap(f"{HELLO}/target/pi_course/greet.py", "def hello", "LIMIT = 3\n\n\ndef hello"),
-            swap(f"{BYE}/target/pi_course/greet.py", "def hello", "LIMIT = 3\n\n\ndef hello"),
+            swap(f"{HELLO}/target/pi_course/greet.py", *LIMIT),
+            swap(f"{BYE}/target/pi_course/greet.py", *LIMIT),
         ),
         needs=("files",),
         applies=rebuilt,
@@ -306,7 +321,7 @@ RULES = (
         "versions",
         f"A file is replaced by at most {VERSIONS - 1} later chapters, or the manifest says why.",
         versions,
-        swap(f"{BYE}/target/pi_course/greet.py", "", ""),
+        _late_greet,
         needs=("files",),
     ),
 )

@@ -6,9 +6,7 @@ has (`return None`, `else:`) say nothing and are left out.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Container, Iterator
 
 from pi_course_kit import hints, snapshot, symbols
 from pi_course_kit.errors import CourseError
@@ -20,12 +18,14 @@ RUN = 3  # so many lines of a body in a row are the answer
 TRIVIAL = 16  # characters; shorter lines are everybody's
 
 
-def body_lines(text: str) -> list[list[str]]:
-    """For each function of the text the telling lines of its body."""
+def body_lines(text: str, owners: Container[str] | None = None) -> list[list[str]]:
+    """For each function (of `owners`, if given) the telling lines of its body."""
     module = sources.parsed(text)
     lines = text.split("\n")
     found: list[list[str]] = []
-    for _, function in sources.functions(module) if module else ():
+    for name, function in sources.functions(module) if module else ():
+        if owners is not None and name not in owners and name.split(".")[0] not in owners:
+            continue
         body = sources.body(function)
         if body and body[-1].end_lineno is not None:
             found.append(telling(lines[body[0].lineno - 1 : body[-1].end_lineno]))
@@ -64,10 +64,15 @@ def answer_runs(case: Case) -> dict[tuple[str, ...], str]:
     return {
         run: file
         for file in case.chapter.files
-        for lines in body_lines(case.target_text(file))
+        for lines in _answers(case, file)
         for run in runs_of(lines)
         if run not in old
     }
+
+
+def _answers(case: Case, file: str) -> list[list[str]]:
+    """The bodies that the labs ask for; what is given is shown whole."""
+    return body_lines(case.target_text(file), symbols.owners(case.chapter, file))
 
 
 def absent(case: Case) -> Iterator[Finding]:
@@ -100,7 +105,7 @@ def hint_truth(case: Case) -> Iterator[Finding]:
     answer = {
         line: file
         for file in case.chapter.files
-        for lines in body_lines(case.target_text(file))
+        for lines in _answers(case, file)
         for line in lines
     }
     for lab in case.chapter.labs:
@@ -145,34 +150,20 @@ def _signatures(case: Case, lab: str) -> Iterator[Finding]:
             yield Finding(f"{name} is not in it", f"lab {lab}, hint level 2", "Correct the symbol.")
 
 
-def starters_cut(case: Case) -> Iterator[Finding]:
-    """Between two cut bodies of a starter no other body is left that the lab owns."""
-    for file in case.chapter.files:
-        path = case.practice / file
-        if not path.is_file() or not case.chapter.starters:
-            continue
-        owners = symbols.owners(case.chapter, file)
-        module = ast.parse(sources.read(path))
-        for name, function in sources.functions(module):
-            owned = name in owners or name.split(".")[0] in owners
-            if owned and len(sources.body(function)) > 1:
-                yield Finding(f"{name} still has its body", f"practice folder, {file}", "")
-
-
-def in_order(case: Case) -> Iterator[Finding]:
-    numbers = [int(lab.id.partition(".")[2]) for lab in case.chapter.labs]
-    if any(b != a + 1 for a, b in pairwise([0, *numbers])):
-        yield Finding(f"the labs are numbered {numbers}", case.name(case.toml), "Count from 1.")
-
-
-BYE = "checkpoints/02-bye"
+HELLO_TOML = "checkpoints/01-hello/checkpoint.toml"
+INTERFACE = 'interface = "Words are joined with one blank."'
+ANSWER = """
+    greeted: list[str] = []
+    for name in names:
+        greeted.append(hello(name))
+"""
 
 RULES = (
     Rule(
         "absent",
         "The target's text is nowhere in the practice folder.",
         absent,
-        swap(f"{BYE}/checkpoint.toml", "", ""),
+        swap(HELLO_TOML, INTERFACE, f"interface = '''{ANSWER}'''"),
         needs=("files", "fresh"),
         applies=rebuilt,
     ),
@@ -180,7 +171,11 @@ RULES = (
         "hints",
         "Hints 1 and 2 name what exists; hints 1 to 3 hold no line of the answer.",
         hint_truth,
-        swap(f"{BYE}/hints.md", "", ""),
+        swap(
+            "checkpoints/01-hello/hints.md",
+            "Join the word",
+            "- `greeted.append(hello(name))`\n\nJoin the word",
+        ),
         needs=("files", "owned"),
         applies=rebuilt,
     ),

@@ -16,7 +16,7 @@ from pi_course_kit import faults, snapshot
 from pi_course_kit.checkpoint import Checkpoint, checkpoints
 from pi_course_kit.errors import CourseError
 from pi_course_kit.typecheck import Diagnostic, type_check_all
-from pi_course_kit.verify import books, isolation, layout, leaks, prose, runs, students
+from pi_course_kit.verify import books, isolation, layout, leaks, proof, prose, runs, students
 from pi_course_kit.verify.case import Case, Course, opened
 from pi_course_kit.verify.rule import Finding, Rule, State
 
@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     *leaks.RULES,
     *runs.RULES,
     *students.RULES,
+    *proof.RULES,
 )
 
 
@@ -62,7 +63,7 @@ def prove(
     progress: Callable[[Row], None] = lambda row: None,
 ) -> Matrix:
     began = time.monotonic()
-    with _scratch() as scratch, ThreadPoolExecutor(_workers() + 1) as pool:
+    with scratch_folder() as scratch, ThreadPoolExecutor(_workers() + 1) as pool:
         course = Course(checkpoints(), scratch, pool.submit(_types, chosen, scratch / "types"))
         # The last chapter is the longest: it goes first, so that no worker ends up alone with it.
         waiting = [pool.submit(_row, course, chapter, rules) for chapter in reversed(chosen)]
@@ -81,7 +82,7 @@ def _workers() -> int:
 
 
 @contextmanager
-def _scratch() -> Generator[Path]:
+def scratch_folder() -> Generator[Path]:
     """A folder for everything, and a workspace of its own, so that no progress is touched."""
     kept = os.environ.get("PI_COURSE_WORKSPACE")
     with tempfile.TemporaryDirectory(prefix="pi-course-", ignore_cleanup_errors=True) as folder:

@@ -30,7 +30,8 @@ class Finding:
 class Rule:
     """`needs` are rules whose failure makes this one meaningless: it then waits.
 
-    `plant` breaks exactly this rule in a copy of the sample course (verify/sample.py).
+    `plant` breaks exactly this rule in a copy of the sample course (verify/sample.py): before
+    what is derived there is made again, or with `settled` after it.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Rule:
     plant: Plant
     needs: tuple[str, ...] = ()
     applies: Callable[[Case], bool] = lambda case: True
+    settled: bool = False
 
 
 def rebuilt(case: Case) -> bool:
@@ -65,6 +67,18 @@ def put(path: str, text: str) -> Plant:
         file = course / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
+
+    return plant
+
+
+def again(path: str, text: str, times: int = 1) -> Plant:
+    """A planted fault at the end of a file."""
+
+    def plant(course: Path) -> None:
+        file = course / path
+        file.write_text(
+            file.read_text(encoding="utf-8") + text * times, encoding="utf-8", newline="\n"
+        )
 
     return plant
 

@@ -145,12 +145,10 @@ def local_code(case: Case) -> Iterator[Finding]:
 
 
 def _on_signatures(case: Case) -> Iterator[Finding]:
-    """Level 2 first, then level 4 over the stubs: red, then green."""
+    """Level 2 first, then level 4 over the stubs."""
     folder = case.practice_copy("signatures")
     for lab in case.chapter.labs:
         hints.write_hint(folder, case.chapter, lab, 2)
-    if case.run(folder).green:
-        yield Finding("the signatures alone are green", "hint level 2", "Sharpen the tests.")
     for lab in case.chapter.labs:
         hints.write_hint(folder, case.chapter, lab, 4)
     result = case.run(folder)
@@ -212,25 +210,28 @@ def evidence(case: Case) -> Iterator[Finding]:
         yield Finding(str(error), case.name(case.toml), "")
 
 
-HELLO = "checkpoints/01-hello"
-BYE = "checkpoints/02-bye"
+GREET = "checkpoints/02-bye/target/pi_course/greet.py"
+HELLO_TOML = "checkpoints/01-hello/checkpoint.toml"
+BYE_TOML = "checkpoints/02-bye/checkpoint.toml"
+WORDS = "checkpoints/02-bye/target/pi_course/words.py"
+NAME, TWICE = ('name = "words"\ntests = ["test_bye_name"]', 'tests = ["test_bye_twice"]')
+ASKED = 'ask = "Which word, 0?"\nanswer = "That one."\nshow = "'
 
 RULES = (
     Rule(
         "parent",
         "The untouched parent is red, test by test, and lacks exactly what first_red says.",
         parent,
-        swap(f"{BYE}/checkpoint.toml", "bye() is still the starter", "bye() is missing"),
-        needs=("files", "pins", "fresh", "chain"),
+        swap(BYE_TOML, "bye() is still the starter", "bye() is missing"),
+        needs=("files", "pins", "tests", "fresh", "chain"),
     ),
     Rule(
         "target",
         "The target is green, and so are the earlier tests that its changes can reach.",
         target,
         both(
-            swap(f"{BYE}/target/pi_course/greet.py", "hello {name}", "Hello {name}"),
-            swap(f"{BYE}/parent/pi_course/greet.py", "hello {name}", "Hello {name}"),
-            swap("pi_course/greet.py", "hello {name}", "Hello {name}"),
+            swap(GREET, "hello {name}", "Hello {name}"),
+            swap(BYE_TOML, "given = [", 'given = ["pi_course/greet.py:hello", '),
         ),
         needs=("files", "pins"),
     ),
@@ -238,14 +239,17 @@ RULES = (
         "faults",
         "Each fault turns exactly its tests red, or the type checker, or nothing.",
         declared_faults,
-        swap(f"{BYE}/checkpoint.toml", 'new = "return name"', 'new = "return BYE + name"'),
-        needs=("files", "pins", "target"),
+        swap(BYE_TOML, '        return ""', "        return str(FAREWELL)"),
+        needs=("files", "pins", "tests", "target"),
     ),
     Rule(
         "code",
         "Level-4 hints, lab by lab, make each lab green and at the end all.",
         local_code,
-        swap(f"{BYE}/checkpoint.toml", "", ""),
+        both(
+            swap(BYE_TOML, TWICE, 'tests = ["test_bye_name" ]'),
+            swap(BYE_TOML, NAME, f'name = "words"\n{TWICE}'),
+        ),
         needs=("files", "pins", "target", "owned"),
         applies=rebuilt,
     ),
@@ -253,21 +257,21 @@ RULES = (
         "alone",
         "Each module of the snapshot imports by itself in a fresh interpreter.",
         alone,
-        swap(f"{BYE}/target/pi_course/greet.py", "", ""),
+        swap(WORDS, "FAREWELL =", 'import warnings\n\nwarnings.warn("old")\nFAREWELL ='),
         needs=("files",),
     ),
     Rule(
         "types",
         "The type checker, strict, finds nothing in the snapshot.",
         types,
-        swap(f"{BYE}/target/pi_course/greet.py", "", ""),
+        swap(WORDS, 'FAREWELL = "bye"', 'FAREWELL = "bye"\nLENGTH: str = len(FAREWELL)'),
         needs=("files",),
     ),
     Rule(
         "evidence",
         "The evidence for the acceptance questions can be computed.",
         evidence,
-        swap(f"{HELLO}/checkpoint.toml", "show = \"hello('Ann')\"", "show = \"hullo('Ann')\""),
+        swap(HELLO_TOML, f"{ASKED}hello(", f"{ASKED}hullo("),
         needs=("files",),
     ),
 )

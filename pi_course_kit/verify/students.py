@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
-from pi_course_kit import snapshot, symbols
+from pi_course_kit import hints, snapshot, symbols
 from pi_course_kit.results import RunResult
 from pi_course_kit.verify import sources
 from pi_course_kit.verify.case import Case
-from pi_course_kit.verify.rule import Finding, Rule, rebuilt, swap
+from pi_course_kit.verify.rule import Finding, Rule, put, rebuilt, swap
 from pi_course_kit.verify.runs import why_not_green
 
 Student = Callable[[Case, str], str]
@@ -82,6 +83,7 @@ def _range(node: ast.stmt, body: list[ast.stmt]) -> Iterator[tuple[int, int, int
 def null_students(case: Case) -> Iterator[Finding]:
     folder = case.practice_copy("students")
     earlier = untouched_tests(case)
+    yield from _on_signatures(case)
     for name, student in STUDENTS.items():
         for file in case.chapter.files:
             path = folder / file
@@ -93,6 +95,14 @@ def null_students(case: Case) -> Iterator[Finding]:
             result = case.run_earlier(folder, earlier)
             if not result.green:
                 yield Finding(f"earlier tests break: {why_not_green(result)}", where, "")
+
+
+def _on_signatures(case: Case) -> Iterator[Finding]:
+    """Whoever lays down the signatures of hint level 2 has nothing yet."""
+    folder = case.practice_copy("signatures")
+    for lab in case.chapter.labs:
+        hints.write_hint(folder, case.chapter, lab, 2)
+    yield from _judge(case, folder, case.run(folder), "student: signatures of hint level 2")
 
 
 def _judge(case: Case, folder: Path, result: RunResult, where: str) -> Iterator[Finding]:
@@ -124,13 +134,45 @@ def untouched_tests(case: Case) -> list[Path]:
     return found
 
 
+def _weak(course: Path) -> None:
+    """Tests that ask only whether the names are there."""
+    test = """\
+        def test_hello_name() -> None:
+            '''There is something to call.'''
+            from pi_course.greet import hello
+
+            assert callable(hello)
+
+
+        def test_hello_nobody() -> None:
+            '''There is an error.'''
+            from pi_course.greet import NamelessError
+
+            assert NamelessError.__name__ == "NamelessError"
+
+
+        def test_greet_all() -> None:
+            '''There is something to call.'''
+            from pi_course.greet import greet_all
+
+            assert callable(greet_all)
+        """
+    hello = "checkpoints/01-hello"
+    put(f"{hello}/parent/tests/test_01_hello.py", dedent(test))(course)
+    swap(
+        f"{hello}/checkpoint.toml",
+        'expect = "tests"\ntests = ["test_hello_name", "test_greet_all"]',
+        'expect = "nothing"\nreason = "No test asks."',
+    )(course)
+
+
 RULES = (
     Rule(
         "students",
         "Whoever hands in nothing is red, with an assertion or the name of what is missing.",
         null_students,
-        swap("checkpoints/02-bye/parent/tests/test_02_bye.py", "", ""),
-        needs=("files", "pins", "target"),
+        _weak,
+        needs=("files", "pins", "tests", "target"),
         applies=rebuilt,
     ),
 )

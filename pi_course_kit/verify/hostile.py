@@ -1,0 +1,217 @@
+"""Hostile students: accidents and tricks that would be green if `check` trusted the learner's code.
+
+The claim is this list, not a sandbox. Each must end red within ten seconds, say what happened in
+a sentence of its own, and leave no process behind. Whoever finds another way adds a student here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+from pi_course_kit import runner
+from pi_course_kit.checkpoint import Checkpoint
+from pi_course_kit.results import CheckResult
+
+VERSION = 1  # part of the digest under which results are kept: raise it with any change here
+SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Student:
+    """`prepare` changes a practice folder; `says` stands in the sentence that check gives."""
+
+    name: str
+    prepare: Callable[[Checkpoint, Path], None]
+    says: str
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`wrong` is "" for a student who was treated as it should be."""
+
+    student: str
+    said: str
+    seconds: float
+    wrong: str
+
+
+def code(text: str) -> Callable[[Checkpoint, Path], None]:
+    """A student whose first teaching file is this text; the others are empty."""
+
+    def prepare(chapter: Checkpoint, folder: Path) -> None:
+        for index, file in enumerate(chapter.files):
+            path = folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(dedent(text) if index == 0 else "", encoding="utf-8", newline="\n")
+
+    return prepare
+
+
+def _deleted(chapter: Checkpoint, folder: Path) -> None:
+    (folder / "tests" / chapter.test_name).unlink()
+
+
+def _edited(chapter: Checkpoint, folder: Path) -> None:
+    names = dict.fromkeys(test.partition("[")[0] for test in chapter.tests)
+    text = "\n\n".join(f"def {name}():\n    pass" for name in names)
+    (folder / "tests" / chapter.test_name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _conftest(chapter: Checkpoint, folder: Path) -> None:
+    text = """\
+        import pytest
+
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_runtest_makereport(item, call):
+            outcome = yield
+            outcome.get_result().outcome = "passed"
+        """
+    for place in (folder / "conftest.py", folder / "tests" / "conftest.py"):
+        place.write_text(dedent(text), encoding="utf-8", newline="\n")
+
+
+def _agreeable(chapter: Checkpoint, folder: Path) -> None:
+    """Every name is one object that equals whatever it is compared with."""
+    text = """\
+        class Yes:
+            def __call__(self, *args, **kwargs): return self
+            def __getattr__(self, name): return self
+            def __getitem__(self, key): return self
+            def __eq__(self, other): return True
+            def __ne__(self, other): return False
+            def __hash__(self): return 1
+            def __bool__(self): return True
+            def __contains__(self, item): return True
+            def __iter__(self): return iter(())
+            def __aiter__(self): return self
+            async def __anext__(self): raise StopAsyncIteration
+            def __await__(self):
+                return self
+                yield
+
+        def __getattr__(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return Yes()
+        """
+    for file in chapter.files:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text), encoding="utf-8", newline="\n")
+
+
+STUDENTS = (
+    Student("an endless loop", code("while True:\n    pass\n"), "did not end within"),
+    Student(
+        "all of the memory",
+        code("kept = []\nwhile True:\n    kept.append(bytearray(50_000_000))\n"),
+        "memory",
+    ),
+    Student("os._exit(0)", code("import os\nos._exit(0)\n"), "ended Python itself"),
+    Student("sys.exit(0) at import", code("import sys\nsys.exit(0)\n"), "sys.exit"),
+    Student(
+        "100 MB of print",
+        code("for _ in range(100_000):\n    print('x' * 1000)\n"),
+        "printed more than",
+    ),
+    Student("deleted tests", _deleted, "is missing in your folder"),
+    Student("edited tests", _edited, "was changed in your folder"),
+    Student("a conftest.py that passes everything", _conftest, "conftest.py in your folder"),
+    Student(
+        "a changed pytest",
+        code("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"),
+        "changed pytest",
+    ),
+    Student("answers that equal everything", _agreeable, ""),
+    Student(
+        "the course's own solution",
+        code(
+            """\
+            import pi_course_kit.checkpoint as found
+            for path in found.folders():
+                for file in sorted((path / "target").rglob("*.py")):
+                    exec(file.read_text(encoding="utf-8"))
+            """
+        ),
+        "imports pi_course_kit",
+    ),
+    Student("a fork loop", code("import os\nwhile True:\n    os.fork()\n"), "processes", "linux"),
+    Student(
+        "tests emptied in memory",
+        code(
+            """\
+            import gc
+            for thing in gc.get_objects():
+                if type(thing) is type(code := lambda: None) and thing.__name__[:5] == "test_":
+                    thing.__code__ = code.__code__
+            """
+        ),
+        "changed pytest",
+    ),
+    Student(
+        "a thread that exits",
+        code(
+            """\
+            import os, threading
+            threading.Timer(0.01, os._exit, (0,)).start()
+            while True:
+                pass
+            """
+        ),
+        "ended Python itself",
+    ),
+)
+
+
+def skipped(student: Student) -> str:
+    """Why a student can't be tried here; "" when it can."""
+    if student.only and student.only != sys.platform:
+        return f"needs {student.only}"
+    return ""
+
+
+def attempt(student: Student, chapter: Checkpoint, folder: Path) -> Outcome:
+    """Let the student loose on a fresh practice folder and look at what `check` makes of it."""
+    student.prepare(chapter, folder)
+    began = time.monotonic()
+    result = runner.check(folder, chapter=chapter)
+    seconds = time.monotonic() - began
+    said = sentence(result)
+    return Outcome(student.name, said, seconds, _wrong(student, result, said, seconds, folder))
+
+
+def sentence(result: CheckResult) -> str:
+    """The first thing that a learner reads of it."""
+    failed = [test.message for test in result.tests if test.outcome != "passed" and test.message]
+    options = [result.sentence, *result.notes, *failed[:1], *result.missing]
+    return " ".join(next((text for text in options if text), "").split())
+
+
+def _wrong(student: Student, result: CheckResult, said: str, seconds: float, folder: Path) -> str:
+    if result.verdict != "red":
+        return f"it is {result.verdict}"
+    if not said or student.says not in said:
+        return f"it is told {said!r}, which does not say {student.says!r}"
+    if seconds > SECONDS:
+        return f"it took {seconds:.0f} s, more than {SECONDS:g}"
+    left = processes_in(folder)
+    return f"{len(left)} processes were left running" if left else ""
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Processes whose current folder is this one; [] where the system can't say."""
+    found: list[int] = []
+    for entry in os.listdir("/proc") if sys.platform == "linux" else ():
+        try:
+            if entry.isdigit() and Path(os.readlink(f"/proc/{entry}/cwd")) == folder.resolve():
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
