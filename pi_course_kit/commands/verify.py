@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 
 @click.command("verify")
 @click.argument("chapters", nargs=-1, metavar="[NN …]")
+@click.option("--deep", is_flag=True, help="Run mutants and hostile students where they changed.")
+@click.option("--self-test", is_flag=True, help="Plant a fault for each rule; each must be caught.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write index.html and report.json there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(chapters: tuple[str, ...], as_json: bool) -> None:
+def command(
+    chapters: tuple[str, ...], deep: bool, self_test: bool, report: Path | None, as_json: bool
+) -> None:
     """Prove the chapters: red parents, green targets, faults.
 
-    Without NN all chapters are proved. Exit 0: every rule holds; 1: one does not.
+    Without NN all chapters are proved. --deep keeps its results in each chapter's proof.json,
+    which is committed; without it they are only compared with what they were made from.
+    Exit 0: every rule holds; 1: one does not.
     """
-    from pi_course_kit import checkpoint
-    from pi_course_kit.output import json_errors, print_json
-    from pi_course_kit.verify import text
-    from pi_course_kit.verify.matrix import RULES, prove
+    from pi_course_kit.output import json_errors
 
     with json_errors(as_json):
-        chosen = [checkpoint.find(name) for name in chapters] or list(checkpoint.checkpoints())
-        chosen = sorted(set(chosen), key=lambda chapter: chapter.number)
-        found = prove(chosen)
+        if self_test:
+            if chapters or deep or report:
+                raise click.UsageError("--self-test works on a course of its own, without NN.")
+            raise SystemExit(_test_itself(as_json))
+        raise SystemExit(_prove(chapters, deep, report, as_json))
+
+
+def _prove(names: tuple[str, ...], deep: bool, report: Path | None, as_json: bool) -> int:
+    from pi_course_kit import checkpoint
+    from pi_course_kit.output import print_json
+    from pi_course_kit.verify import page, text
+    from pi_course_kit.verify.matrix import RULES, prove
+
+    chosen = {checkpoint.find(name) for name in names} or set(checkpoint.checkpoints())
+    say = None if not deep else lambda line: click.echo(f"running {line}", err=True)
+    found = prove(sorted(chosen, key=lambda chapter: chapter.number), deep=say)
+    if report is not None:
+        page.write(found, RULES, report)
     if as_json:
         print_json(text.to_json(found, RULES))
     else:
@@ -29,4 +55,31 @@ def command(chapters: tuple[str, ...], as_json: bool) -> None:
         if not found.green:
             click.echo("\n" + text.findings(found))
         click.echo("\n" + text.counts(found, RULES))
-    raise SystemExit(0 if found.green else 1)
+    return 0 if found.green else 1
+
+
+def _test_itself(as_json: bool) -> int:
+    from pi_course_kit.output import print_json
+    from pi_course_kit.verify import text
+    from pi_course_kit.verify.matrix import RULES
+    from pi_course_kit.verify.trial import Trial, self_test
+
+    trials: list[Trial] = []
+    for trial in self_test(RULES):
+        trials.append(trial)
+        if not as_json:
+            click.echo(text.trial(trial))
+    caught = sum(trial.caught for trial in trials if trial.rule)
+    good = all(trial.caught for trial in trials)
+    if as_json:
+        print_json(
+            {
+                "verdict": "green" if good else "red",
+                "rules": len(RULES),
+                "caught": caught,
+                "trials": {t.rule or "nothing": list(t.red) for t in trials},
+            }
+        )
+    else:
+        click.echo(f"\n{len(RULES)} rules = {caught} caught")
+    return 0 if good else 1

@@ -7,10 +7,11 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pi_course_kit import faults, snapshot
 from pi_course_kit.checkpoint import Checkpoint, checkpoints
@@ -40,6 +41,8 @@ class Row:
     states: dict[str, State] = field(default_factory=dict[str, State])
     findings: list[tuple[str, Finding]] = field(default_factory=list[tuple[str, Finding]])
     times: dict[str, float] = field(default_factory=dict[str, float])
+    proof: dict[str, Any] = field(default_factory=dict[str, Any])
+    digests: dict[str, str] = field(default_factory=dict[str, str])
     seconds: float = 0.0
 
 
@@ -60,21 +63,17 @@ class Matrix:
 def prove(
     chosen: Sequence[Checkpoint],
     rules: Sequence[Rule] = RULES,
-    progress: Callable[[Row], None] = lambda row: None,
+    *,
+    deep: Callable[[str], None] | None = None,
 ) -> Matrix:
+    """`deep` is told what runs while proof.json is brought up to date; None leaves it as it is."""
     began = time.monotonic()
     with scratch_folder() as scratch, ThreadPoolExecutor(_workers() + 1) as pool:
         course = Course(checkpoints(), scratch, pool.submit(_types, chosen, scratch / "types"))
         # The last chapter is the longest: it goes first, so that no worker ends up alone with it.
-        waiting = [pool.submit(_row, course, chapter, rules) for chapter in reversed(chosen)]
-        rows = [_shown(row, progress) for row in reversed(waiting)]
+        waiting = [pool.submit(_row, course, chapter, rules, deep) for chapter in reversed(chosen)]
+        rows = [row.result() for row in reversed(waiting)]
     return Matrix(tuple(rows), time.monotonic() - began)
-
-
-def _shown(waiting: Future[Row], progress: Callable[[Row], None]) -> Row:
-    row = waiting.result()
-    progress(row)
-    return row
 
 
 def _workers() -> int:
@@ -97,15 +96,22 @@ def scratch_folder() -> Generator[Path]:
                 os.environ["PI_COURSE_WORKSPACE"] = kept
 
 
-def _row(course: Course, chapter: Checkpoint, rules: Sequence[Rule]) -> Row:
+def _row(
+    course: Course, chapter: Checkpoint, rules: Sequence[Rule], deep: Callable[[str], None] | None
+) -> Row:
     row = Row(chapter)
-    began = time.monotonic()
+    row.digests["parent"] = snapshot.parent_digest(chapter.number)
+    row.digests["target"] = snapshot.target_digest(chapter.number)
     with opened(course, chapter) as case:
+        if deep is not None:
+            proof.prove(case, deep)
+        began = time.monotonic()
         for rule in rules:
             started = time.monotonic()
             row.states[rule.id] = _state(rule, case, row)
             row.times[rule.id] = time.monotonic() - started
-    row.seconds = time.monotonic() - began
+        row.seconds = time.monotonic() - began
+        row.proof = proof.read(case)
     return row
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pi_course_kit import data, practice, snapshot
+from pi_course_kit.errors import CourseError
 from pi_course_kit.limits import Limits
 from pi_course_kit.verify import hostile, mutants, prose, sources
 from pi_course_kit.verify.case import Case
@@ -91,6 +92,8 @@ def run_commands(case: Case) -> list[str]:
 
 def prove(case: Case, say: Callable[[str], None]) -> None:
     """Bring the chapter's proof.json up to date; parts whose digest fits are kept."""
+    if not case.target.green:
+        return  # there is nothing to prove yet: the rule `target` says so
     proof = read(case)
     parts: list[tuple[str, Callable[[Case], str], Callable[[Case], Proof]]] = [
         ("mutants", mutants_digest, _mutants),
@@ -144,7 +147,7 @@ def _survivors(case: Case, made: Sequence[Mutant], worker: int) -> list[Mutant]:
             found.append(mutant)
         path.write_text(case.target_text(mutant.file), encoding="utf-8", newline="\n")
     if not (after := session.run(root)).green:
-        raise RuntimeError(f"the target is not green after its mutants: {why_not_green(after)}")
+        raise CourseError(f"The target is not green after its mutants: {why_not_green(after)}.")
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pi_course_kit.verify.matrix import Matrix, Row
 from pi_course_kit.verify.rule import Finding, Rule
+from pi_course_kit.verify.trial import Trial
 
 WIDTH = 80
 COLUMN = 8
@@ -25,12 +26,23 @@ def _block(rows: Sequence[Row], rules: Sequence[Rule]) -> Iterator[str]:
     yield _line("rule", [row.chapter.nn for row in rows])
     for rule in rules:
         yield _line(rule.id, [_word(row.states[rule.id]) for row in rows])
+    yield _line("noticed", [_score(row.proof) for row in rows])
     yield _line("faults", [str(len(row.chapter.faults)) for row in rows])
     yield _line("seconds", [f"{row.seconds:.1f}" for row in rows])
 
 
 def _line(name: str, words: list[str]) -> str:
     return (f"{name:<{FIRST}}" + "".join(f"{word:<{COLUMN}}" for word in words)).rstrip()
+
+
+def _score(proof: dict[str, Any]) -> str:
+    kept = _mutants(proof)
+    return f"{kept['noticed']}/{kept['total']}" if kept else "none"
+
+
+def _mutants(proof: dict[str, Any]) -> dict[str, Any]:
+    kept = proof.get("mutants", {})
+    return {name: kept[name] for name in ("total", "noticed", "survivors") if name in kept}
 
 
 def _word(state: str) -> str:
@@ -65,6 +77,16 @@ def counts(found: Matrix, rules: Sequence[Rule]) -> str:
     return f"{len(found.rows)} snapshots, {found.faults} faults, {len(rules)} rules"
 
 
+def trial(found: Trial) -> str:
+    """One planted fault: caught, or what went red in place of it."""
+    name = found.rule or "nothing"
+    if found.caught:
+        return f"{name:<{FIRST}}{'caught' if found.rule else 'green'}"
+    if found.error:
+        return f"{name:<{FIRST}}ERROR: {found.error}"
+    return f"{name:<{FIRST}}NOT CAUGHT ALONE: red are {', '.join(found.red) or 'no rules'}"
+
+
 def to_json(found: Matrix, rules: Sequence[Rule]) -> dict[str, Any]:
     return {
         "verdict": "green" if found.green else "red",
@@ -79,7 +101,9 @@ def _row(row: Row) -> dict[str, Any]:
         "chapter": row.chapter.id,
         "rules": dict(row.states),
         "faults": len(row.chapter.faults),
-        "mutants": {},
+        "mutants": _mutants(row.proof),
+        "digests": row.digests,
+        "times": {rule: round(seconds, 2) for rule, seconds in row.times.items()},
         "seconds": round(row.seconds, 2),
         "findings": [
             {"rule": rule, "what": finding.what, "where": finding.where, "do": finding.do}
