@@ -107,9 +107,11 @@ class Session:
 
     def stop(self) -> None:
         """End the run that another thread waits for; its result says that it was stopped."""
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.write(b"\n")
-            self._child.stdin.flush()
+        child = self._child
+        if child is not None and child.stdin is not None:
+            with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended meanwhile
+                child.stdin.write(b"\n")
+                child.stdin.flush()
 
     def _describe(self, tests: list[Path], owner: str, preload: list[str]) -> dict[str, Any]:
         checkpoints = data.data_dir("checkpoints").resolve()
@@ -173,7 +175,8 @@ class Session:
 
     def _ask(self, run: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
         """Have the guard run in a fork; its supervisor answers, whatever happens in there."""
-        if self._child is None:  # learner code killed it in the run before
+        if self._child is None or self._child.poll() is not None:
+            # Learner code killed it in the run before.
             self._child = self._start()
         child = self._child
         assert child.stdout is not None

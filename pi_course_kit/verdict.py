@@ -26,6 +26,8 @@ STOPS = {
     "Exit",
 }
 
+STOPPED = "The run was stopped."
+
 
 def read_records(path: Path) -> list[Record]:
     """The whole lines of a record file; a line that a kill cut short is left out."""
@@ -152,7 +154,7 @@ class Verdict:
             case "total":
                 return f"The run took more than {limits.total_seconds:g} s and was stopped{test}."
             case "stopped":
-                return "The run was stopped."
+                return STOPPED
             case _:
                 return None
 
