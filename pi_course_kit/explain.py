@@ -217,7 +217,7 @@ def _missing_module(error: ModuleNotFoundError, name: str) -> str:
     text = _text(error)
     if " is not in " not in text:
         return text
-    origin = text.partition("; ")[2]
+    origin = text.partition("; ")[2].rstrip(".")
     return f"{name.replace('.', '/')}.py is missing" + (f" ({origin})" if origin else "")
 
 

@@ -90,11 +90,11 @@ class _Paint:
 
 def _tested(result: CheckResult, folder: Path) -> Iterator[str]:
     yield "tested in " + cut_left(str(folder), WIDTH - 10)
-    for file in result.tested:
-        if not file.path.endswith("__init__.py"):
-            yield f"  {cut(file.path, 66):<66}  {file.sha256[:8]}"
-    if not result.tested:
-        yield "  none of your files was loaded"
+    files = [file for file in result.tested if not file.path.endswith("__init__.py")]
+    for file in files:
+        yield f"  {cut(file.path, 66):<66}  {file.sha256[:8]}"
+    if not files:
+        yield "  no file of yours ran"
 
 
 def _lab(lab: Lab, tests: Sequence[TestResult], so_far: str, paint: _Paint) -> str:
@@ -128,16 +128,22 @@ def _failures(tests: Sequence[TestResult], said: str | None, paint: _Paint) -> I
     """Three in full, those that would say the same left out; the rest a line each."""
     told: set[str] = set()
     rest: list[TestResult] = []
+    same = 0
     for test in tests:
         fact = test.id if test.got is not None else test.message
         if test.outcome != "missing" and fact not in told and len(told) < FULL:
             told.add(fact)
             yield ""
             yield from _full(test, said, paint)
+        elif fact in told:
+            same += 1
         else:
             rest.append(test)
-    if rest:
+    if rest or same:
         yield ""
+    if same:
+        tests_say = "test of this lab says" if same == 1 else "tests of this lab say"
+        yield f"  {paint('red', 'red')}  {same} more {tests_say} the same"
     for test in rest[:LINES]:
         yield f"  {paint('red', 'red')}  {cut(f'{test.id}: {_first_line(test.message)}', 73)}"
     if len(rest) > LINES:

@@ -117,11 +117,17 @@ class Session:
         checkpoints = data.data_dir("checkpoints").resolve()
         ours = [str(folder / "target") for folder in checkpoints.iterdir() if folder.is_dir()]
         ours += [str(test.parents[2] / "target") for test in tests]
+        newest = max((test.name[5:7] for test in tests), default="")
+        later = {
+            module: chapter
+            for module, chapter in source.brought_by(checkpoints).items()
+            if chapter > f"chapter {newest}"
+        }
         return {
             "tests": [str(test) for test in tests],
             "home": str(self._home),
             "owner": owner,
-            "brings": source.brought_by(checkpoints),
+            "brings": later,
             "solutions": [*ours, str(data.PACKAGE.parent / source.PACKAGE)],
             "cache": all(test.is_relative_to(checkpoints) for test in tests),
             "preload": preload,

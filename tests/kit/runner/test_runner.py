@@ -117,6 +117,13 @@ def test_modules_that_import_each_other_are_said_to(learner) -> None:
     )
 
 
+def test_a_module_of_a_later_chapter_names_its_chapter(learner) -> None:
+    learner.write("import pi_course.abort\n")
+    assert learner.check().tests[0].message == (
+        "pi_course/abort.py is missing (chapter 04 brings it)"
+    )
+
+
 def test_null_students_are_red(learner) -> None:
     for body in ("pass", "return None", "..."):
         learner.write(
