@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the first cell of a notebook needs none of what these impor
     from pi_course_kit.results import TestResult
     from pi_course_kit.typecheck import Diagnostic
 
+IN_FULL = 2  # red tests of a fault that are shown unfolded
 SHORT = 12  # characters of a digest; as `pi-course checkpoint` prints it
 
 
@@ -124,7 +125,7 @@ def following(checkpoint: Checkpoint, after: Checkpoint | None) -> Shown:
         Facts(
             [
                 ("takes", f"about {after.minutes} minutes, level {after.level}"),
-                ("open", f"`pi-course lab {after.nn}`"),
+                ("open", f"`{after.id}.ipynb` in this folder, or `pi-course lab {after.nn}`"),
             ]
         ),
     )
@@ -139,8 +140,10 @@ def fault(result: FaultResult) -> Shown:
         Pre("\n".join(line.rstrip() for line in result.diff).rstrip()),
         Text(f"With the fault, {_count(len(result.red), len(result.broken), 'red')}."),
     ]
-    for test in result.red:
-        blocks.append(Facts(_failure(test)))
+    failures = [Facts(_failure(test)) for test in result.red]
+    blocks += failures[:IN_FULL]
+    if more := failures[IN_FULL:]:
+        blocks.append(Fold(f"{len(more)} more that went red", more))
     if found.expect == "types":
         found_types = telling(result.types)
         blocks.append(Text(f"The type checker finds {_errors(len(found_types))}"))

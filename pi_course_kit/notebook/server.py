@@ -24,7 +24,7 @@ from typing import Any
 
 from pi_course_kit import checkpoint
 from pi_course_kit.checkpoint import Checkpoint
-from pi_course_kit.data import checkout
+from pi_course_kit.data import checkout, data_dir
 from pi_course_kit.errors import CourseError
 from pi_course_kit.workspace import Progress, lay_out_notebooks, workspace
 
@@ -81,7 +81,8 @@ def lay_out(name: str | None) -> Place:
 
 
 def _first_open(progress: Progress) -> Checkpoint:
-    chapters = checkpoint.checkpoints()
+    written = {file.stem for file in data_dir("notebooks").glob("*.ipynb")}
+    chapters = [chapter for chapter in checkpoint.checkpoints() if chapter.id in written]
     for chapter in chapters:
         if progress.state(chapter.id) != "accepted":
             return chapter

@@ -18,10 +18,11 @@ from typing import Any, cast
 
 from pi_course_kit.errors import CourseError
 from pi_course_kit.notebook.shown import Shown
-from pi_course_kit.notebook.timeline import Timeline, kind
+from pi_course_kit.notebook.timeline import Timeline, delta, field, kind
 
 FRAME = 1 / 15  # seconds between two drawings
 RECENT = 12  # events in the pane of a running view
+BRIEF = 24  # characters of a delta in that pane
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -181,7 +182,7 @@ def panes(timeline: Timeline) -> str:
     """The running view: fixed sizes, so that the page below does not jump."""
     count = len(timeline.events)
     first = max(0, count - RECENT)
-    events = [f"{n:>4}  {kind(timeline.events[n - 1])}" for n in range(first + 1, count + 1)]
+    events = [f"{n:>4}  {_brief(timeline.events[n - 1])}" for n in range(first + 1, count + 1)]
     parts = (
         ("What a reader sees", timeline.characters(count)),
         (f"Events so far: {count}", "\n".join(events)),
@@ -192,6 +193,15 @@ def panes(timeline: Timeline) -> str:
         + "".join(_pane(title, text) for title, text in parts)
         + "</div>"
     )
+
+
+def _brief(event: object) -> str:
+    """Type, content index and the beginning of the delta, on one line."""
+    index = field(event, "content_index")
+    piece = delta(event)
+    short = piece if len(piece) <= BRIEF else piece[:BRIEF] + "…"
+    parts = [kind(event), "" if index is None else str(index), repr(short) if short else ""]
+    return "  ".join(part for part in parts if part)
 
 
 def _pane(title: str, text: str) -> str:
