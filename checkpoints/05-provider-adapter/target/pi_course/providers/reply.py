@@ -46,6 +46,7 @@ class Block:
     index: int
     held: str = ""
     sent_id: str = ""  # a call's id as the provider sent it, which need not be the one we use
+    name: str = ""  # of a call
 
     def whole(self, delta: str) -> str:
         """The delta in whole characters, with what was held back before it."""
@@ -129,22 +130,21 @@ class Reply:
     def _open_call(self, chunk: ToolChunk) -> Block:
         name = replace_surrogates(chunk.name or "")
         block = self._open(ToolCall(id=self._free_id(chunk.id), name=name, arguments={}))
-        block.sent_id = chunk.id or ""
+        block.sent_id, block.name = chunk.id or "", name
         self._calls[chunk.index] = block
         return block
 
     def _fill_in(self, block: Block, chunk: ToolChunk) -> bool:
         """Take an id or a name that comes late. What came first is never replaced."""
-        call = self._call(block)
         late: dict[str, str] = {}
         if chunk.id and not block.sent_id:
             block.sent_id = chunk.id
             if chunk.id not in self._ids():
                 late["id"] = self._free_id(chunk.id)
-        if chunk.name and not call.name:
-            late["name"] = replace_surrogates(chunk.name)
+        if chunk.name and not block.name:
+            block.name = late["name"] = replace_surrogates(chunk.name)
         if late:
-            self._draft.replace(block.index, call.model_copy(update=late))
+            self._draft.replace(block.index, self._call(block).model_copy(update=late))
         return bool(late)
 
     def _call(self, block: Block) -> ToolCall:
