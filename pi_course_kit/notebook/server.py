@@ -81,8 +81,8 @@ def lay_out(name: str | None) -> Place:
 
 
 def _first_open(progress: Progress) -> Checkpoint:
-    written = {file.stem for file in data_dir("notebooks").glob("*.ipynb")}
-    chapters = [chapter for chapter in checkpoint.checkpoints() if chapter.id in written]
+    written = sorted(data_dir("notebooks").glob("*.ipynb"))
+    chapters = [checkpoint.find(file.stem) for file in written]
     for chapter in chapters:
         if progress.state(chapter.id) != "accepted":
             return chapter
