@@ -123,8 +123,10 @@ def run_all(scratch: Path, *, fast: bool) -> Report:
 
     with step(report, "snapshots") as run:
         out = scratch / "verify.json"
-        run(SCRIPTS / "pi-course", "verify", "--json", env=env, output=out)
+        page = ROOT / "build" / "verify"
+        run(SCRIPTS / "pi-course", "verify", "--json", "--report", page, env=env, output=out)
         snapshots, faults = verified(out)
+        print(f"the matrix of chapters and rules: {page / 'index.html'}")
 
     with step(report, "tests") as run:
         out = scratch / "tests.xml"
