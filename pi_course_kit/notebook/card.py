@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the first cell of a notebook needs none of what these impor
     from pi_course_kit.results import TestResult
     from pi_course_kit.typecheck import Diagnostic
 
-IN_FULL = 2  # red tests of a fault that are shown unfolded
+IN_FULL = 3  # red tests of a fault that are shown unfolded
 SHORT = 12  # characters of a digest; as `pi-course checkpoint` prints it
 
 
@@ -140,10 +140,11 @@ def fault(result: FaultResult) -> Shown:
         Pre("\n".join(line.rstrip() for line in result.diff).rstrip()),
         Text(f"With the fault, {_count(len(result.red), len(result.broken), 'red')}."),
     ]
-    failures = [Facts(_failure(test)) for test in result.red]
-    blocks += failures[:IN_FULL]
-    if more := failures[IN_FULL:]:
-        blocks.append(Fold(f"{len(more)} more that went red", more))
+    blocks += [Facts(_failure(test)) for test in result.red[:IN_FULL]]
+    if more := result.red[IN_FULL:]:
+        rows = [(f"`{test.id}`", *_values(test)) for test in more]
+        table = Table(("test", "expected", "got"), rows)
+        blocks.append(Fold(f"{len(more)} more that went red", [table]))
     if found.expect == "types":
         found_types = telling(result.types)
         blocks.append(Text(f"The type checker finds {_errors(len(found_types))}"))
@@ -199,6 +200,12 @@ def telling(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 def _errors(count: int) -> str:
     return "nothing." if count == 0 else f"{count} error{'' if count == 1 else 's'}:"
+
+
+def _values(test: TestResult) -> tuple[str, str]:
+    if test.expected is None or test.got is None:
+        return "", test.message
+    return Code(test.expected), Code(test.got)
 
 
 def _failure(test: TestResult) -> list[tuple[str, str]]:
