@@ -135,9 +135,10 @@ def test_practice_and_check_work_from_a_wheel(
     report = json.loads(again.stdout)
     assert report["verdict"] == "red"
     assert "zanzibar" in again.stdout
-    tested = {Path(entry["path"]).resolve(): entry["sha256"] for entry in report["tested"]}
-    assert tested[messages.resolve()] == hashlib.sha256(messages.read_bytes()).hexdigest()
-    assert {path.is_relative_to(folder.resolve()) for path in tested} == {True}
+    tested = {entry["path"]: entry["sha256"] for entry in report["tested"]}
+    for path, sha256 in tested.items():
+        assert sha256 == hashlib.sha256((folder / path).read_bytes()).hexdigest()
+    assert "pi_course/messages.py" in tested
 
 
 def test_without_a_checkout_the_workspace_is_where_one_stands(
