@@ -11,7 +11,7 @@ import json
 import math
 import pickle
 import time
-from typing import get_args
+from typing import Protocol, get_args
 
 import pytest
 
@@ -333,12 +333,15 @@ def test_every_optional_field_survives_json():
 
 def test_optional_fields_have_defaults():
     """Without them: no raw_arguments, error_message, details or sections."""
-    user, assistant, result = readme()
+    from pi_course.messages import SystemMessage
+
+    _, assistant, result = readme()
+    told = SystemMessage(content="A", timestamp=1)
     absent = [
         assistant.content[1].raw_arguments,
         assistant.error_message,
         result.details,
-        system().sections,
+        told.sections,
     ]
     assert absent == [None, None, None, None]
 
@@ -594,12 +597,12 @@ def test_json_values_are_not_endlessly_deep():
     deep = "end"
     for _ in range(100):
         deep = [deep]
-    endless = []
-    endless.append(endless)
+    endless = {}
+    endless["again"] = endless
     value = put(assistant_json(), "content.1.arguments", deep)
     assert parse_message(value).model_dump(mode="json") == value
     places = ["assistant.content.1.arguments"]
-    assert refusals([deep], *places) + refusals({"a": endless}, *places) == places * 2
+    assert refusals([deep], *places) + refusals(endless, *places) == places * 2
 
 
 @pytest.mark.parametrize(
@@ -699,16 +702,13 @@ def test_assistant_message_overrides():
 
 def test_text_of_every_role():
     """User and tool result: their texts. System: the text that the model reads."""
-    from pi_course.messages import UserMessage, text, text_of
+    from pi_course.messages import UserMessage, parse_message, text, text_of
 
     user = UserMessage(content=[text("a"), text(""), text("b")], timestamp=1)
     told = system("A", {"rules": "B"})
-    result = readme()[2]
-    assert [text_of(user), text_of(told), text_of(result)] == [
-        "a\n\nb",
-        "A\n\nB",
-        "# tiny-pi\nA small agent runtime.",
-    ]
+    blocks = [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]
+    result = parse_message(result_json() | {"content": blocks})
+    assert [text_of(user), text_of(told), text_of(result)] == ["a\n\nb", "A\n\nB", "c\nd"]
 
 
 def test_no_system_message_gives_none():
@@ -888,6 +888,29 @@ def test_six_events():
     assert [event.type for event in example_events()] == types
 
 
+def literals(annotation):
+    """The words of a Literal, wherever it stands inside an annotation."""
+    if isinstance(annotation, str):
+        return {annotation}
+    return {word for inner in get_args(annotation) for word in literals(inner)}
+
+
+def test_the_type_checker_can_tell_events_apart():
+    """`type` is declared as a Literal of the event's own word; so are the reasons it takes."""
+    from pi_course.messages import Done, Error
+
+    declared = [
+        inspect.get_annotations(type(event), eval_str=True).get("type")
+        for event in example_events()
+    ]
+    assert [literals(kind) for kind in declared] == [{event.type} for event in example_events()]
+    reasons = [inspect.get_annotations(event, eval_str=True)["reason"] for event in (Done, Error)]
+    assert [literals(kind) for kind in reasons] == [
+        {"stop", "length", "toolUse"},
+        {"error", "aborted"},
+    ]
+
+
 def test_events_belong_to_the_union():
     """ModelEvent is the union of exactly these six."""
     from pi_course.messages import ModelEvent
@@ -1059,7 +1082,10 @@ def test_earlier_partials_never_change():
         kept.append(event(index, delta, draft.partial()))
     draft.replace(asked, call(arguments={"whole": True}))
     draft.append(said, "!!")
-    last = draft.partial().read()
+    late = draft.partial()
+    draft.replace(said, text("Good"))
+    draft.append(said, "bye")
+    last = draft.partial()
     shown = [(p.content[0].text, p.content[1].raw_arguments) for p in (e.partial for e in kept)]
     assert shown == [
         ("> He", ""),
@@ -1068,8 +1094,9 @@ def test_earlier_partials_never_change():
         ("> Hello!", "{"),
         ("> Hello!", "{}"),
     ]
-    assert last == make([text("> Hello!!!"), call(arguments={"whole": True})], timestamp=5)
-    assert [event.partial for event in kept] == [event.partial for event in kept]
+    whole = call(arguments={"whole": True})
+    assert late.read() == make([text("> Hello!!!"), whole], timestamp=5)
+    assert last.read() == make([text("Goodbye"), whole], timestamp=5)
 
 
 def test_a_handle_and_a_message_make_equal_events():
@@ -1083,8 +1110,8 @@ def test_a_handle_and_a_message_make_equal_events():
     assert plain == events
     assert [hash(event) for event in plain] == [hash(event) for event in events]
     assert [built, pickle.loads(pickle.dumps(events))] == [events, events]
-    handle, other = readme_draft().partial(), readme_draft().partial()
-    assert (handle == other, handle != other, handle == handle.read()) == (True, False, False)
+    grown, whole = events[1]._partial, plain[1]._partial
+    assert (grown == whole, grown != whole, grown == grown.read()) == (True, False, False)
 
 
 def test_a_draft_refuses_half_a_character():
@@ -1196,17 +1223,17 @@ def test_no_other_event_gives_a_result(monkeypatch):
 
 
 def test_protocols_name_what_is_needed():
-    """A signal has aborted and reason, a stream can be iterated and has result()."""
+    """A signal has aborted and reason to read, a stream can be iterated and has result()."""
     from pi_course.event_stream import AssistantMessageEventStream, EventStream
     from pi_course.messages import Model, ModelStream, Signal
 
-    def members(protocol):
-        return {*vars(protocol), *getattr(protocol, "__annotations__", {})}
-
-    missing = {"aborted", "reason"} - members(Signal)
-    missing |= {"__aiter__", "result"} - members(ModelStream)
-    assert missing == set()
-    assert issubclass(AssistantMessageEventStream, EventStream)
+    protocols = [Protocol in protocol.__mro__ for protocol in (Signal, ModelStream, Model)]
+    assert protocols == [True, True, True]
+    read_only = {name for name, value in vars(Signal).items() if isinstance(value, property)}
+    assert sorted(read_only) == ["aborted", "reason"]
+    assert {"__aiter__", "result"} - set(vars(ModelStream)) == set()
+    assert inspect.iscoroutinefunction(ModelStream.result) is True
+    assert issubclass(AssistantMessageEventStream, EventStream) is True
     parameters = inspect.signature(Model.stream).parameters
     assert list(parameters) == ["self", "context", "signal"]
     assert parameters["signal"].kind is inspect.Parameter.KEYWORD_ONLY

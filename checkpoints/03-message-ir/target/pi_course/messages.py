@@ -130,9 +130,10 @@ def assistant_message(
 def text_of(message: AgentMessage) -> str:
     """The text view of a message, for a screen or a search. Tool calls are left out.
 
-    >>> call = ToolCall(id="call_1", name="read", arguments={"path": "README.md"})
-    >>> text_of(assistant_message([text("read first"), call, text("then answer")]))
-    'read first\\nthen answer'
+    Example:
+        >>> call = ToolCall(id="call_1", name="read", arguments={"path": "README.md"})
+        >>> text_of(assistant_message([text("read first"), call, text("then answer")]))
+        'read first\\nthen answer'
     """
     if isinstance(message, SystemMessage):
         return system_message_text(message)

@@ -125,15 +125,15 @@ class CallEvent(PartialEvent):
 class Draft:
     """A reply while it is written. `partial()` costs the same however long the reply is.
 
-    Example, with text() and assistant_message() of messages.py:
-
-        draft = Draft(assistant_message([]))
-        index = draft.open(text(""))
-        draft.append(index, "Hel")
-        early = draft.partial()
-        draft.append(index, "lo")
-        early.read().content          # (TextContent(text="Hel"),)
-        draft.partial().read().content  # (TextContent(text="Hello"),)
+    Example:
+        >>> from pi_course.messages import assistant_message, text
+        >>> draft = Draft(assistant_message([]))
+        >>> index = draft.open(text(""))
+        >>> draft.append(index, "Hel")
+        >>> early = draft.partial()
+        >>> draft.append(index, "lo")
+        >>> [partial.read().content[0].text for partial in (early, draft.partial())]
+        ['Hel', 'Hello']
     """
 
     def __init__(self, start: "AssistantMessage") -> None:
@@ -144,7 +144,6 @@ class Draft:
 
     def open(self, block: "AssistantContent") -> int:
         """Add a block as it begins, say text("") or a call without arguments; its index."""
-        self._settle()
         self._slots.append((block, GrowingText()))
         self._blocks = (*self._blocks, block)
         return len(self._slots) - 1

@@ -67,8 +67,9 @@ def whole_text(value: str) -> str:
 def frozen_json(value: object) -> object:
     """Copy a JSON value so that nobody can change the copy: objects frozen, lists as tuples.
 
-    >>> frozen_json({"paths": ["a", "b"]})
-    {'paths': ('a', 'b')}
+    Example:
+        >>> frozen_json({"paths": ["a", "b"]})
+        {'paths': ('a', 'b')}
     """
     return _frozen(value, "")
 
@@ -120,7 +121,6 @@ class WireModel(BaseModel):
         allow_inf_nan=False,
         alias_generator=to_camel,
         validate_by_name=True,
-        validate_by_alias=True,
         serialize_by_alias=True,
     )
 
