@@ -27,12 +27,15 @@ def command(
     which is committed; without it they are only compared with what they were made from.
     Exit 0: every rule holds; 1: one does not.
     """
+    from pi_course_kit.errors import CourseError
     from pi_course_kit.output import json_errors
 
     with json_errors(as_json):
         if self_test:
             if chapters or deep or report:
-                raise click.UsageError("--self-test works on a course of its own, without NN.")
+                raise CourseError(
+                    "--self-test has a course of its own: use it without NN and options."
+                )
             raise SystemExit(_test_itself(as_json))
         raise SystemExit(_prove(chapters, deep, report, as_json))
 
@@ -44,8 +47,8 @@ def _prove(names: tuple[str, ...], deep: bool, report: Path | None, as_json: boo
     from pi_course_kit.verify.matrix import RULES, prove
 
     chosen = {checkpoint.find(name) for name in names} or set(checkpoint.checkpoints())
-    say = None if not deep else lambda line: click.echo(f"running {line}", err=True)
-    found = prove(sorted(chosen, key=lambda chapter: chapter.number), deep=say)
+    ordered = sorted(chosen, key=lambda chapter: chapter.number)
+    found = prove(ordered, deep=_say if deep else None)
     if report is not None:
         page.write(found, RULES, report)
     if as_json:
@@ -56,6 +59,10 @@ def _prove(names: tuple[str, ...], deep: bool, report: Path | None, as_json: boo
             click.echo("\n" + text.findings(found))
         click.echo("\n" + text.counts(found, RULES))
     return 0 if found.green else 1
+
+
+def _say(line: str) -> None:
+    click.echo(f"running {line}", err=True)
 
 
 def _test_itself(as_json: bool) -> int:

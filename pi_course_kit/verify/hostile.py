@@ -147,10 +147,11 @@ STUDENTS = (
         "tests emptied in memory",
         code(
             """\
-            import gc
-            for thing in gc.get_objects():
-                if type(thing) is type(code := lambda: None) and thing.__name__[:5] == "test_":
-                    thing.__code__ = code.__code__
+            import sys
+            for module in list(sys.modules.values()):
+                for name, thing in list(vars(module).items()):
+                    if name.startswith("test_") and hasattr(thing, "__code__"):
+                        thing.__code__ = (lambda: None).__code__
             """
         ),
         "changed pytest",

@@ -132,11 +132,12 @@ def _in_code_text(where: str, text: str, ahead: Later) -> Iterator[Finding]:
     for name in sorted(words & ahead.names.keys()):
         if distinctive(name) and not _exempt(_paragraph(text, name), ahead.names[name]):
             yield _of(f"it names {name}", where, ahead.names[name])
+    imported = {module for _, module, _ in sources.imports(text)}
     for module, number in ahead.modules.items():
         pattern = rf"\b({re.escape(module)}|{re.escape(module.replace('.', '/'))}\.py)\b"
-        if found := re.search(pattern, text):
-            if not _exempt(_paragraph(text, found[0]), number):
-                yield _of(f"it names {found[0]}", where, number)
+        found = re.search(pattern, text) if module not in imported else None
+        if found and not _exempt(_paragraph(text, found[0]), number):
+            yield _of(f"it names {found[0]}", where, number)
 
 
 def _in_prose(passage: prose.Passage, ahead: Later, number: int) -> Iterator[Finding]:

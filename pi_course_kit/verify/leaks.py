@@ -81,7 +81,7 @@ def absent(case: Case) -> Iterator[Finding]:
     whole = {
         "".join(case.target_text(file).split()): file
         for file in case.chapter.files
-        if case.target_text(file) != case.before_text(file) and answers
+        if case.target_text(file) != case.before_text(file) and _can_be_cut(case, file)
     }
     for path, file in sources.tree(case.practice).items():
         text = sources.read(file)
@@ -98,6 +98,12 @@ def absent(case: Case) -> Iterator[Finding]:
                     "Say it in other words, or give the file whole.",
                 )
                 break
+
+
+def _can_be_cut(case: Case, file: str) -> bool:
+    """Fields alone have no body: there the starter is the whole file."""
+    target, owners = case.target_text(file), symbols.owners(case.chapter, file)
+    return not case.chapter.starters or symbols.starter(target, owners) != target
 
 
 def hint_truth(case: Case) -> Iterator[Finding]:

@@ -78,14 +78,14 @@ def main(rule: str, root: Path) -> None:
         if not each.settled:
             each.plant(root)
     sample.settle(root)
-    _sign()
+    sign()
     for each in chosen:
         if each.settled:
             each.plant(root)
     print(json.dumps(text.to_json(prove(checkpoint.checkpoints()), RULES)))
 
 
-def _sign() -> None:
+def sign() -> None:
     """A proof.json for each chapter, as `--deep` would leave it: its runs would take minutes."""
     from pi_course_kit import checkpoint
     from pi_course_kit.verify import hostile, proof
