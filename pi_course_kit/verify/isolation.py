@@ -50,7 +50,7 @@ def later_than(number: int, chapters: tuple[Checkpoint, ...]) -> Later:
 
 @lru_cache(maxsize=64)
 def _identifiers(number: int) -> frozenset[str]:
-    """Every identifier in the package and the tests up to a chapter."""
+    """Every identifier, and every word that is a value, in package and tests up to a chapter."""
     found: set[str] = set()
     files = {**snapshot.snapshot_files(number), **snapshot.test_files(number)}
     for path, file in files.items():
@@ -66,7 +66,7 @@ def _named(node: ast.AST) -> set[str]:
             return {name}
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
-        case ast.keyword(arg=str(name)):
+        case ast.keyword(arg=str(name)) | ast.Constant(value=str(name)):
             return {name}
         case ast.alias(name=name, asname=other) if not name.startswith("pi_course"):
             return {name, other or name}
@@ -146,16 +146,15 @@ def _in_prose(passage: prose.Passage, ahead: Later, number: int) -> Iterator[Fin
     words = set(re.findall(r"[A-Za-z_]\w+", text))
     for name, brings in ahead.names.items():
         if name in quoted or (distinctive(name) and name in words):
-            if not _exempt(text, brings):
+            if not _exempt(text, brings, number):
                 yield _of(f"{_quote(text, name)} names {name}", passage.where, brings)
     for term, brings in ahead.terms.items():
-        if prose.uses_term(text, term) and not _exempt(text, brings):
+        if prose.uses_term(text, term) and not _exempt(text, brings, number):
             yield _of(f"{_quote(text, term)} uses the term {term!r}", passage.where, brings)
     for module, brings in ahead.modules.items():
         path = module.replace(".", "/") + ".py"
-        if (path in text or re.search(rf"\b{re.escape(module)}\b", text)) and not _exempt(
-            text, brings
-        ):
+        named = path in text or re.search(rf"\b{re.escape(module)}\b", text)
+        if named and not _exempt(text, brings, number):
             yield _of(f"{_quote(text, path)} names {path}", passage.where, brings)
 
 
@@ -165,8 +164,10 @@ def _quoted_names(span: str) -> list[str]:
     return [found[1]] if found and not found[1].islower() else []
 
 
-def _exempt(text: str, brings: int) -> bool:
+def _exempt(text: str, brings: int, number: int | None = None) -> bool:
     """A passage that says which chapter brings a thing may name it."""
+    if number is not None and brings == number + 1 and "next chapter" in text.lower():
+        return True
     mentioned = re.findall(r"\bchapters?((?:[ ,–-]|and|to|\d)+)", text, re.I)
     return any(int(n) >= brings for part in mentioned for n in re.findall(r"\d+", part))
 

@@ -29,7 +29,8 @@ def files(case: Case) -> Iterator[Finding]:
     chapter, where = case.chapter, case.name(case.chapter.folder)
     given = [path for path in chapter.given if ":" not in path]
     target = sources.tree(chapter.folder / "target")
-    tests = [path for path in sources.tree(chapter.folder / "parent") if path.startswith("tests/")]
+    parent = sources.tree(chapter.folder / "parent")
+    tests = [path for path in parent if path.startswith("tests/") and path.endswith(".py")]
     package = {"pi_course/__init__.py", "pi_course/errors.py"} if case.number == 0 else set[str]()
     for path in sorted({*chapter.files, *given} - set(target)):
         yield Finding(f"{path} is listed but not in target/", where, "Add it or correct the list.")

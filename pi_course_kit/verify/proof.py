@@ -64,16 +64,24 @@ def mutants_digest(case: Case) -> str:
     reached = sorted(sources.reached(test, files) | set(case.chapter.files))
     before = snapshot.snapshot_files(case.number - 1)
     old = [before[path] for path in case.chapter.files if path in before]
-    parts = [str(mutants.VERSION), *case.chapter.files, test]
-    read = [files[path].read_bytes() for path in reached] + [file.read_bytes() for file in old]
-    return sources.digest([*(part.encode() for part in parts), *read])[:16]
+    parts = [str(mutants.VERSION), *case.chapter.files]
+    read = [files[path] for path in reached] + old + test_files(case)
+    return sources.digest(
+        [*(part.encode() for part in parts), *(file.read_bytes() for file in read)]
+    )[:16]
+
+
+def test_files(case: Case) -> list[Path]:
+    """The focused test and the data beside it."""
+    return list(sources.tree(case.test.parent).values())
 
 
 def hostile_digest(case: Case) -> str:
     """Of what watches over a run, the test, and the students."""
     own = [(data.PACKAGE / f"{name}.py").read_bytes() for name in GUARD.split()]
     names = [student.name for student in hostile.STUDENTS]
-    parts = [str(hostile.VERSION), *names, *case.chapter.files, sources.read(case.test)]
+    own += [file.read_bytes() for file in test_files(case)]
+    parts = [str(hostile.VERSION), *names, *case.chapter.files]
     return sources.digest([*(part.encode() for part in parts), *own])[:16]
 
 
