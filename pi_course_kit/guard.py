@@ -87,6 +87,7 @@ class Guard:
         self._finder = finder
         self._control = control
         self._forks = ForkCount()
+        self.witness = Witness(self._forks)
         self._errors: list[str] = []
         self.ran = False
 
@@ -97,9 +98,10 @@ class Guard:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.ran = True
-        for name in self._job["preload"]:
+        for name in ("resource", *self._job["preload"]):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        self.witness.prepare(session.items)
         # Objects that stand in the permanent generation are not copied by a child's collector.
         gc.collect()
         gc.freeze()
@@ -139,8 +141,6 @@ class Guard:
         sys.meta_path.insert(0, self._finder)
         self._finder.folder = root
         self._finder.records = records
-        witness = Witness(records, root, Limits(**run["limits"]), self._forks)
-        session.config.pluginmanager.register(witness)
         audit = Audit(
             self._job["solutions"],
             str(root),
@@ -151,9 +151,9 @@ class Guard:
         audit.start()
         code = 0
         try:
-            witness.run(items)
+            self.witness.run(items, records, root, Limits(**run["limits"]))
         except BaseException as error:  # only code that was patched gets here
-            witness.crashed(error)
+            self.witness.crashed(error)
             code = 1
         with contextlib.suppress(Exception):
             sys.stdout.flush()
@@ -206,10 +206,11 @@ def main() -> int:
     options = ["-c", str(home / "pytest.ini"), "--rootdir", str(home), "--noconftest"]
     options += ["--import-mode=importlib", "--capture=no", "--basetemp", str(home / "tmp")]
     options += [f"-pno:{name}" for name in OFF]
+    if not any(b"caplog" in Path(test).read_bytes() for test in job["tests"]):
+        options.append("-pno:logging")  # a tenth of each test's cost
     guard = Guard(job, finder, control)
-    code = pytest.main(
-        [*options, *job["tests"], str(Path(__file__).with_name(CANARY))], plugins=[guard]
-    )
+    tests = [*job["tests"], str(Path(__file__).with_name(CANARY))]
+    code = pytest.main([*options, *tests], plugins=[guard, guard.witness])
     return 0 if guard.ran else int(code) or 2
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
-from types import FunctionType, ModuleType
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 WATCHED = (
     "builtins",
@@ -21,8 +21,16 @@ WATCHED = (
     "_pytest.runner",
 )
 
-# Under names of our own: learner code may have replaced the built-in ones.
-_isinstance, _callable = isinstance, callable
+# Under a name of its own: learner code may have replaced the built-in one.
+_isinstance = isinstance
+
+
+class _Part(NamedTuple):
+    label: str
+    home: Mapping[str, Any]
+    name: str
+    value: Any
+    code: CodeType | None
 
 
 class Seal:
@@ -34,31 +42,34 @@ class Seal:
             for name, module in list(sys.modules.items())
             if name in WATCHED or name.startswith("pluggy.")
         ]
-        self._modules = (*watched, *tests)
-        self._kept = dict(self._parts())
+        self._kept = [part for module in (*watched, *tests) for part in _parts(module)]
         self._builtins = dict(vars(builtins))
 
     def broken(self) -> list[str]:
         """The names that are no longer what they were."""
-        now = dict(self._parts())
-        return [name for name, part in self._kept.items() if now.get(name) is not part]
+        return [
+            label
+            for label, home, name, value, code in self._kept
+            if home.get(name) is not value or (code is not None and value.__code__ is not code)
+        ]
 
     def mend(self) -> None:
         """Put the built-in names back, so that the report can be written."""
         for name, value in self._builtins.items():
             setattr(builtins, name, value)
 
-    def _parts(self) -> Iterator[tuple[str, object]]:
-        for module in self._modules:
-            for name, value in list(vars(module).items()):
-                yield from _parts(f"{module.__name__}.{name}", value)
-                if _isinstance(value, type) and value.__module__ == module.__name__:
-                    for key, member in list(vars(value).items()):
-                        yield from _parts(f"{module.__name__}.{name}.{key}", member)
+
+def _parts(module: ModuleType) -> Iterator[_Part]:
+    for name, value in vars(module).items():
+        label = f"{module.__name__}.{name}"
+        if callable(value):
+            yield _part(label, vars(module), name, value)
+        if _isinstance(value, type) and value.__module__ == module.__name__:
+            for key, member in vars(value).items():
+                if callable(member):
+                    yield _part(f"{label}.{key}", vars(value), key, member)
 
 
-def _parts(name: str, value: Any) -> Iterator[tuple[str, object]]:
-    if _callable(value):
-        yield name, value
-    if _isinstance(value, FunctionType):
-        yield f"{name}()", value.__code__
+def _part(label: str, home: Mapping[str, Any], name: str, value: Any) -> _Part:
+    code = value.__code__ if _isinstance(value, FunctionType) else None
+    return _Part(label, home, name, value, code)

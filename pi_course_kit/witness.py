@@ -44,25 +44,37 @@ class Records:
 
 
 class Witness:
-    """The pytest plugin of one run: limits around each test, and its outcome explained."""
+    """The pytest plugin that puts limits around each test and explains its outcome.
 
-    def __init__(self, records: Records, root: Path, limits: Limits, forks: ForkCount) -> None:
-        self._records = records
-        self._limits = limits
+    It is made and registered before the fork, and told what to witness after it.
+    """
+
+    def __init__(self, forks: ForkCount) -> None:
         self._forks = forks
-        self._explainer = Explainer(root)
         self._alarm = Alarm(self._place)
         self._trees: dict[str, ast.AST] = {}
         self._compared: tuple[str, ...] = ()
         self._phases: list[tuple[str, str]] = []
         self._facts: dict[str, Any] = {}
-        self._memory: Memory | None = None
         self._seal = Seal(())
+        self._memory: Memory | None = None
 
-    def run(self, items: Sequence[pytest.Item]) -> None:
-        """Run `items`, the canary last, and write the end."""
+    def prepare(self, items: Sequence[pytest.Item]) -> None:
+        """What can be done before the fork."""
         modules = {item.getparent(pytest.Module) for item in items}
         self._seal = Seal(module.obj for module in modules if module is not None)
+        for item in items:
+            _ = item.location  # cached: computed here, and not in each child
+            # pytest's report of a failure is never shown, and formatting it costs more than a test.
+            item.repr_failure = _one_line  # pyright: ignore[reportAttributeAccessIssue]
+
+    def run(
+        self, items: Sequence[pytest.Item], records: Records, root: Path, limits: Limits
+    ) -> None:
+        """Run `items`, the canary last, and write the end."""
+        self._records = records
+        self._limits = limits
+        self._explainer = Explainer(root)
         exit_now = os._exit
         began = time.monotonic()
         failed = False
@@ -119,8 +131,7 @@ class Witness:
             if self._memory is not None and isinstance(error, MemoryError):
                 self._memory.lift()
             self._facts = self._explain(pyfuncitem, error)
-            # pytest's own long report is never shown, costs more than the test, and an Exit or
-            # KeyboardInterrupt of learner code would end the session.
+            # As itself, an Exit or KeyboardInterrupt of learner code would end the session.
             raise pytest.fail.Exception(self._facts["message"], pytrace=False) from None
 
     def _explain(self, item: pytest.Function, error: BaseException) -> dict[str, Any]:
@@ -164,3 +175,7 @@ class Witness:
             return ""
         places = [self._explainer.place_of(task.get_stack()[-1]) for task in tasks]
         return next((place for place in places if place), "")
+
+
+def _one_line(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    return excinfo.exconly(tryshort=True)

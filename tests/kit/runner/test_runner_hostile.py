@@ -370,7 +370,7 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
         ("import _pytest.python as p; p.Function.runtest = lambda self: None", "Function.runtest"),
         (
             "import _pytest.runner as r; r.call_and_report.__code__ = (lambda *a, **k: 0).__code__",
-            "call_and_report()",
+            "_pytest.runner.call_and_report",
         ),
         (
             "import _pytest.reports as r\n"
@@ -388,7 +388,7 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
             "for name in list(vars(test)):\n"
             "    if name.startswith('test_'):\n"
             "        getattr(test, name).__code__ = (lambda: None).__code__",
-            "test_counts_words()",
+            "test_counts_words",
         ),
     ],
 )
@@ -401,10 +401,12 @@ def test_patched_pytest_is_red(red, patch: str, name: str) -> None:
 def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
     result = red(
         """\
-        import gc
-        for thing in gc.get_objects():
-            if type(thing).__name__ == "Seal":
-                thing._kept = {}
+        import sys
+        frame = sys._getframe()
+        while frame is not None:
+            if type(frame.f_locals.get("self")).__name__ == "Witness":
+                frame.f_locals["self"]._seal._kept = []
+            frame = frame.f_back
         import _pytest.python
         _pytest.python.Function.runtest = lambda self: None
         """
