@@ -141,10 +141,6 @@ def fault(result: FaultResult) -> Shown:
         Text(f"With the fault, {_count(len(result.red), len(result.broken), 'red')}."),
     ]
     blocks += [Facts(_failure(test)) for test in result.red[:IN_FULL]]
-    if more := result.red[IN_FULL:]:
-        rows = [(f"`{test.id}`", *_values(test)) for test in more]
-        table = Table(("test", "expected", "got"), rows)
-        blocks.append(Fold(f"{len(more)} more that went red", [table]))
     if found.expect == "types":
         found_types = telling(result.types)
         blocks.append(Text(f"The type checker finds {_errors(len(found_types))}"))
@@ -157,6 +153,10 @@ def fault(result: FaultResult) -> Shown:
     blocks.append(Text(f"Taken out again, {_count(green, len(result.restored), 'green')}."))
     if not result.holds:
         blocks.append(Text("This is not what the chapter declares: report it as a bug."))
+    if more := result.red[IN_FULL:]:
+        rows = [(f"`{test.id}`", *_values(test)) for test in more]
+        table = Table(("test", "expected", "got"), rows)
+        blocks.append(Fold(f"Also red: {len(more)}", [table]))
     return show(*blocks)
 
 
