@@ -199,7 +199,7 @@ def _commands(case: Case) -> Proof:
             continue
         ran.append(command)
         # 1 is what a red practice folder gives: the command works.
-        if done.returncode not in (0, 1):
+        if done.returncode not in (0, 1) or "Traceback (most recent" in done.stderr:
             wrong[command] = (done.stderr or done.stdout).strip()[-300:]
     return {"ran": ran, "wrong": wrong}
 
