@@ -102,9 +102,19 @@ def _names(files: tuple[str, ...]) -> str:
     return "\n".join(f"`{file}`" for file in files)
 
 
-def terms(checkpoint: Checkpoint) -> Shown:
-    rows = [(term.term, term.text) for term in checkpoint.terms]
-    return show(Table(("term", "meaning"), rows))
+def terms(checkpoint: Checkpoint, earlier: Sequence[Checkpoint]) -> Shown:
+    """The chapter's own words; under them, folded, all words that a reader has met so far."""
+    own = Table(("term", "meaning"), [(term.term, term.text) for term in checkpoint.terms])
+    if not earlier:
+        return show(own)
+    known = [(t.term, t.text, c.nn) for c in (*earlier, checkpoint) for t in c.terms]
+    rows = sorted(known, key=lambda row: row[0].casefold())
+    return show(
+        own,
+        Fold(
+            f"All words up to chapter {checkpoint.nn}", [Table(("term", "meaning", "from"), rows)]
+        ),
+    )
 
 
 def real_pi(checkpoint: Checkpoint) -> Shown:

@@ -47,8 +47,13 @@ class Chapter:
         return show(Items(self.checkpoint.goals))
 
     def terms(self) -> Shown:
-        """The words that this chapter brings, a sentence each."""
-        return card.terms(self.checkpoint)
+        """The words that this chapter brings, a sentence each; those of earlier ones folded."""
+        before = [
+            checkpoints.find(folder.name)
+            for folder in checkpoints.folders()
+            if int(folder.name[:2]) < self.checkpoint.number
+        ]
+        return card.terms(self.checkpoint, before)
 
     def predict(self, guess: str) -> Shown:
         """Store your guess before the next cell shows what happens."""
