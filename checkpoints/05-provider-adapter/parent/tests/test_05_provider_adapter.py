@@ -540,33 +540,29 @@ def test_normalized_transport_earlier_partials_never_change():
         assert event.partial == then
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"path":"READ',
-        '{"path":"a"',
-        '{"n":NaN}',
-        '{"n":-Infinity}',
-        '{"n":1e999}',
-        '{"a":1,"a":2}',
-        '{"o":{"a":1,"a":2}}',
-        '["README.md"]',
-        '"README.md"',
-        "null",
-        "7",
-        '{"a":1} {"b":2}',
-        '{"a":1,}',
-        "[" * 5000,
-        '{"a":' * 300 + "1" + "}" * 300,
-    ],
-    ids=[
-        *["cut-in-a-string", "cut-at-the-brace", "nan", "infinity", "too-big", "same-key-twice"],
-        *["same-key-inside", "list", "string", "null", "number", "two-values", "comma"],
-        *["bottomless", "deep"],
-    ],
-)
-def test_normalized_transport_bad_arguments_end_in_error(raw):
+BAD_ARGUMENTS = {
+    "cut-in-a-string": ('{"path":"READ', "Unterminated string"),
+    "cut-at-the-brace": ('{"path":"a"', "delimiter"),
+    "nan": ('{"n":NaN}', "NaN"),
+    "infinity": ('{"n":-Infinity}', "-Infinity"),
+    "too-large": ('{"n":1e999}', "1e999"),
+    "same-key-twice": ('{"a":1,"a":2}', "same key twice"),
+    "same-key-inside": ('{"o":{"a":1,"a":2}}', "same key twice"),
+    "list": ('["README.md"]', "found list"),
+    "string": ('"README.md"', "found str"),
+    "null": ("null", "found NoneType"),
+    "number": ("7", "found int"),
+    "two-values": ('{"a":1} {"b":2}', "Extra data"),
+    "comma": ('{"a":1,}', ""),
+    "bottomless": ("[" * 5000, "nested too deeply"),
+    "deep": ('{"a":' * 300 + "1" + "}" * 300, "nested"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ARGUMENTS)
+def test_normalized_transport_bad_arguments_end_in_error(name):
     """Arguments are parsed strictly at the end; the error names the tool and keeps the text."""
+    raw, reason = BAD_ARGUMENTS[name]
     events, message = reply(
         tool_chunk(0, "{}", id="call-1", name="ls"),
         tool_chunk(1, raw, id="call-2", name="read"),
@@ -582,9 +578,26 @@ def test_normalized_transport_bad_arguments_end_in_error(raw):
     assert message.stop_reason == "error"
     assert "'read'" in message.error_message
     assert "content[1]" in message.error_message
+    assert reason in message.error_message
     assert [c.raw_arguments for c in calls(message)] == ["{}", raw]
     assert [c.arguments for c in calls(message)] == [{}, {}]
     assert message.usage.output == 3
+
+
+def test_normalized_transport_arguments_keep_their_types():
+    """Numbers, truth values, null and nested values come out as JSON has them."""
+    raw = '{"n": 1.5, "i": -7, "e": 1e3, "b": true, "z": null, "l": [{"a": "读"}]}'
+    message = final(tool_chunk(0, raw, id="call-1", name="read"), finish("tool_calls"))
+
+    assert message.content[0].arguments == {
+        "n": 1.5,
+        "i": -7,
+        "e": 1000.0,
+        "b": True,
+        "z": None,
+        "l": ({"a": "读"},),
+    }
+    assert message.content[0].raw_arguments == raw
 
 
 @pytest.mark.parametrize("raw", [None, "", " \n"], ids=["absent", "empty", "blank"])
@@ -1135,6 +1148,7 @@ def test_sse_fields_of_an_event():
         b"data: c\nid: 8\x00\nretry: 1e3\nevent:\n\n"
         b"id\nretry: \xd9\xa3\ndata: d\n\n"
         b"event: x\nevent: y\nretry:\ndata: e\n\n"
+        b"event: \xff\nid: \xff\ndata: f\n\n"
     )
 
     assert every_cut(body, decode) == [
@@ -1143,12 +1157,15 @@ def test_sse_fields_of_an_event():
         ServerSentEvent(event="message", data="c", id="7", retry=None),
         ServerSentEvent(event="message", data="d", id="", retry=None),
         ServerSentEvent(event="y", data="e", id="", retry=None),
+        ServerSentEvent(event="\ufffd", data="f", id="\ufffd", retry=None),
     ]
+    assert ServerSentEvent() == ServerSentEvent(event="message", data="", id="", retry=None)
 
 
 def test_sse_retry_belongs_to_its_own_block():
     """A retry line without data is gone with its block."""
     assert [event.retry for event in decode(b"retry: 9\n\ndata: a\n\n")] == [None]
+    assert [event.retry for event in decode(b"retry: " + b"9" * 5000 + b"\ndata: a\n\n")] == [None]
 
 
 def test_sse_event_is_out_at_the_first_byte_that_ends_it():
@@ -1177,19 +1194,23 @@ def test_sse_close_drops_what_no_blank_line_ended():
     assert (event.event, event.data, event.id) == ("message", "new", "")
 
 
-def test_sse_event_size_has_a_limit():
+def test_sse_event_size_has_a_limit(monkeypatch):
     """A body that never ends an event can't fill the memory: the limit is named."""
     from pi_course.errors import PiError
     from pi_course.providers import sse
 
     assert sse.MAX_EVENT_BYTES >= 16 * 1024 * 1024
-    megabyte = b"x" * 2**20
-    for first, piece in ((b"data: ", megabyte), (b"", b"data: " + megabyte + b"\n")):
-        decoder = sse.SseDecoder()
-        decoder.feed(first)
-        with pytest.raises(PiError, match=str(sse.MAX_EVENT_BYTES)):
-            for _ in range(sse.MAX_EVENT_BYTES // 2**20 + 1):
-                decoder.feed(piece)
+    limit = 1000
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", limit)
+    line = sse.SseDecoder()
+    assert line.feed(b"x" * limit) == []
+    with pytest.raises(PiError, match=str(limit)):
+        line.feed(b"x")
+    half = b"data:" + b"x" * (limit // 2) + b"\n"
+    lines = sse.SseDecoder()
+    assert len(lines.feed(half + half + b"\n")) == 1
+    with pytest.raises(PiError, match=str(limit)):
+        lines.feed(half + half + b"data:x\n\n")
 
 
 def test_sse_limit_counts_one_event_only():
@@ -1198,7 +1219,7 @@ def test_sse_limit_counts_one_event_only():
 
     decoder = SseDecoder()
     block = b":" + b"c" * 2**20 + b"\ndata: " + b"x" * 2**20 + b"\n\n"
-    assert [len(decoder.feed(block)) for _ in range(20)] == [1] * 20
+    assert [len(decoder.feed(block * 3)) for _ in range(3)] == [3] * 3
 
 
 def test_sse_long_line_in_small_reads_takes_linear_time():
@@ -1214,7 +1235,7 @@ def test_sse_long_line_in_small_reads_takes_linear_time():
         assert len(decoder.feed(b"\n\n")) == 1
         return time.perf_counter() - started
 
-    assert min(seconds(4096) for _ in range(2)) < 0.3
+    assert min(seconds(4096) for _ in range(2)) < 1
 
 
 def sse(*payloads, done=True):
@@ -1296,70 +1317,56 @@ def test_sse_cjk_and_emoji_cut_at_every_byte():
     assert every_cut(body, read_openai) == [*map(text_chunk, texts), finish("stop")]
 
 
-@pytest.mark.parametrize(
-    ("payload", "problem"),
-    [
-        (delta(content=42), "choices[0].delta.content must be a string"),
-        (delta(content=["a"]), "choices[0].delta.content must be a string"),
-        (delta(tool_calls={"0": 1}), "choices[0].delta.tool_calls must be a list"),
-        (delta(tool_calls=["x"]), "choices[0].delta.tool_calls[0] must be an object"),
-        (
-            delta(tool_calls=[piece("{}", "a", "b"), piece(index="1")]),
-            "choices[0].delta.tool_calls[1].index must be a non-negative integer",
-        ),
-        (
-            delta(tool_calls=[piece(index=True)]),
-            "choices[0].delta.tool_calls[0].index must be a non-negative integer",
-        ),
-        (
-            delta(tool_calls=[piece(index=-1)]),
-            "choices[0].delta.tool_calls[0].index must be a non-negative integer",
-        ),
-        (
-            delta(tool_calls=[piece(index=1.0)]),
-            "choices[0].delta.tool_calls[0].index must be a non-negative integer",
-        ),
-        (delta(tool_calls=[piece(id=7)]), "choices[0].delta.tool_calls[0].id must be a string"),
-        (
-            delta(tool_calls=[{"index": 0, "function": "read"}]),
-            "choices[0].delta.tool_calls[0].function must be an object",
-        ),
-        (
-            delta(tool_calls=[piece(name=["read"])]),
-            "choices[0].delta.tool_calls[0].function.name must be a string",
-        ),
-        (
-            delta(tool_calls=[piece({"path": "a"})]),
-            "choices[0].delta.tool_calls[0].function.arguments must be a string",
-        ),
-        (
-            delta("content_filter"),
-            "choices[0].finish_reason must be 'stop', 'length' or 'tool_calls'",
-        ),
-        (delta(["stop"]), "choices[0].finish_reason must be 'stop', 'length' or 'tool_calls'"),
-        ({"choices": {}}, "choices must be a list"),
-        ({"choices": ["x"]}, "choices[0] must be an object"),
-        ({"choices": [{"delta": "x"}]}, "choices[0].delta must be an object"),
-        ({"choices": [{}, {}]}, "choices must hold one choice"),
-        ({"choices": [], "usage": 7}, "usage must be an object"),
-        (
-            {"usage": {"prompt_tokens": "9"}},
-            "usage.prompt_tokens must be a non-negative integer",
-        ),
-        (
-            {"usage": {"completion_tokens": -1}},
-            "usage.completion_tokens must be a non-negative integer",
-        ),
-        (
-            {"usage": {"total_tokens": True}},
-            "usage.total_tokens must be a non-negative integer",
-        ),
-        (["no object"], "the payload must be an object"),
-        ("7", "the payload must be an object"),
-    ],
-)
-def test_sse_payload_checks_name_the_path(payload, problem):
+A_COUNT = "must be a non-negative integer"
+A_CALL = "choices[0].delta.tool_calls[0]"
+A_REASON = "choices[0].finish_reason must be 'stop', 'length' or 'tool_calls'"
+BAD_PAYLOADS = {
+    "content-number": (delta(content=42), "choices[0].delta.content must be a string"),
+    "content-list": (delta(content=["a"]), "choices[0].delta.content must be a string"),
+    "calls-object": (delta(tool_calls={"0": 1}), "choices[0].delta.tool_calls must be a list"),
+    "call-string": (delta(tool_calls=["x"]), f"{A_CALL} must be an object"),
+    "index-string": (
+        delta(tool_calls=[piece("{}", "a", "b"), piece(index="1")]),
+        f"choices[0].delta.tool_calls[1].index {A_COUNT}",
+    ),
+    "index-bool": (delta(tool_calls=[piece(index=True)]), f"{A_CALL}.index {A_COUNT}"),
+    "index-negative": (delta(tool_calls=[piece(index=-1)]), f"{A_CALL}.index {A_COUNT}"),
+    "index-float": (delta(tool_calls=[piece(index=1.0)]), f"{A_CALL}.index {A_COUNT}"),
+    "id-number": (delta(tool_calls=[piece(id=7)]), f"{A_CALL}.id must be a string"),
+    "function-string": (
+        delta(tool_calls=[{"index": 0, "function": "read"}]),
+        f"{A_CALL}.function must be an object",
+    ),
+    "name-list": (
+        delta(tool_calls=[piece(name=["read"])]),
+        f"{A_CALL}.function.name must be a string",
+    ),
+    "arguments-object": (
+        delta(tool_calls=[piece({"path": "a"})]),
+        f"{A_CALL}.function.arguments must be a string",
+    ),
+    "reason-unknown": (delta("content_filter"), A_REASON),
+    "reason-list": (delta(["stop"]), A_REASON),
+    "choices-object": ({"choices": {}}, "choices must be a list"),
+    "choice-string": ({"choices": ["x"]}, "choices[0] must be an object"),
+    "delta-string": ({"choices": [{"delta": "x"}]}, "choices[0].delta must be an object"),
+    "two-choices": ({"choices": [{}, {}]}, "choices must hold one choice"),
+    "usage-number": ({"choices": [], "usage": 7}, "usage must be an object"),
+    "input-string": ({"usage": {"prompt_tokens": "9"}}, f"usage.prompt_tokens {A_COUNT}"),
+    "output-negative": (
+        {"usage": {"completion_tokens": -1}},
+        f"usage.completion_tokens {A_COUNT}",
+    ),
+    "total-bool": ({"usage": {"total_tokens": True}}, f"usage.total_tokens {A_COUNT}"),
+    "list": (["no object"], "the payload must be an object"),
+    "number": ("7", "the payload must be an object"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PAYLOADS)
+def test_sse_payload_checks_name_the_path(name):
     """Unknown JSON is narrowed field by field; a wrong type says where and what was found."""
+    payload, problem = BAD_PAYLOADS[name]
     text = refused(payload)
 
     assert text.startswith(f"Invalid provider chunk: {problem}")
@@ -1397,25 +1404,27 @@ def test_sse_payload_must_be_json(body):
         read_openai(body.strip() + b"\n\n")
 
 
-@pytest.mark.parametrize(
-    ("payload", "shown", "retryable"),
-    [
-        ({"error": {"message": "no such model", "code": 404}}, "no such model", False),
-        ({"error": {"message": "slow down", "code": 429}}, "slow down", True),
-        ({"error": {"message": "busy", "code": 503}, "choices": [{}, {}]}, "busy", True),
-        ({"error": {"message": "full", "type": "overloaded_error"}}, "full", True),
-        ({"error": {"message": "no", "code": True, "type": ["x"]}}, "no", False),
-        ({"error": "boom"}, "boom", False),
-        ({"error": {"code": "x"}}, '{"code": "x"}', False),
-    ],
-)
-def test_sse_error_payload_is_an_error(payload, shown, retryable):
+REPORTS = {
+    "wrong-model": ({"error": {"message": "no model", "code": 404}}, "no model", False),
+    "limit": ({"error": {"message": "slow down", "code": 429}}, "slow down", True),
+    "busy": ({"error": {"message": "busy", "code": 503}, "choices": [{}, {}]}, "busy", True),
+    "kind": ({"error": {"message": "full", "type": "overloaded_error"}}, "full", True),
+    "odd-code": ({"error": {"message": "no", "code": True, "type": ["x"]}}, "no", False),
+    "string": ({"error": "boom"}, ": boom", False),
+    "no-message": ({"error": {"code": "x", "where": "路"}}, '{"code": "x", "where": "路"}', False),
+    "empty-message": ({"error": {"message": "", "code": 1}}, '{"message": "", "code": 1}', False),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_sse_error_payload_is_an_error(name):
     """An error inside the stream ends it, with the provider's own words."""
     from pi_course.providers.chunks import ProviderError
 
+    payload, shown, retryable = REPORTS[name]
     with pytest.raises(ProviderError) as caught:
         read_openai(sse(delta(content="a"), payload))
-    assert "The provider reported an error" in str(caught.value)
+    assert str(caught.value).startswith("The provider reported an error: ")
     assert shown in str(caught.value)
     assert caught.value.retryable is retryable
 
@@ -1619,7 +1628,7 @@ def failure(handler=None, **options):
     raise AssertionError(f"no error came, but {chunks}")
 
 
-@pytest.mark.parametrize("slashes", ["", "/", "///"])
+@pytest.mark.parametrize("slashes", ["", "/", "///"], ids=["none", "one", "three"])
 def test_fetch_transport_sends_the_request(slashes):
     """POST to the base without trailing slashes, three headers, the request and two more keys."""
     handler = answer(sse(delta("stop", content="a")))
@@ -1661,34 +1670,24 @@ def test_fetch_transport_key_is_in_one_header_and_nowhere_else():
     assert KEY not in repr(transport) + repr(vars(make_model(transport)))
 
 
-@pytest.mark.parametrize(
-    ("status", "retryable"),
-    [
-        (400, False),
-        (401, False),
-        (404, False),
-        (408, True),
-        (409, True),
-        (429, True),
-        (500, True),
-        (503, True),
-        (529, True),
-        (307, False),
-    ],
-)
-def test_fetch_transport_status_is_an_error(status, retryable):
+AGAIN = {408, 409, 429, 500, 503, 529}
+
+
+@pytest.mark.parametrize("status", [*AGAIN, 307, 400, 401, 404, 410], ids=str)
+def test_fetch_transport_status_is_an_error(status):
     """A status that is not 2xx gives the status, the URL and whether to try again."""
     error = failure(answer(b'{"error": {"message": "says why"}}', status))
 
     assert f"HTTP {status}" in str(error)
     assert "http://model.test/v1/chat/completions" in str(error)
     assert "says why" in str(error)
-    assert (error.status, error.retryable) == (status, retryable)
+    assert (error.status, error.retryable) == (status, status in AGAIN)
 
 
 @pytest.mark.parametrize(
     ("header", "seconds", "shown"),
     [("7", 7.0, "after 7 s"), ("2.5", 2.5, "after 2.5 s"), ("soon", None, "(retryable)")],
+    ids=["seconds", "fraction", "no-number"],
 )
 def test_fetch_transport_reports_retry_after(header, seconds, shown):
     """The wait that the server asks for is reported; nothing waits here."""
@@ -1770,30 +1769,34 @@ def test_fetch_transport_key_never_gets_out(caplog):
     assert "[redacted]" in message.error_message
 
 
-@pytest.mark.parametrize(
-    ("base_url", "problem"),
-    [
-        ("localhost:8000/v1", "http:// or https://"),
-        ("/v1", "http:// or https://"),
-        ("ftp://host/v1", "http:// or https://"),
-        ("http:///v1", "no host"),
-        ("http://host/v1?key=1", "query"),
-        ("http://host/v1#top", "fragment"),
-        ("http://me:secret@host/v1", "user or password"),
-        ("http://host:port/v1", "not a URL"),
-    ],
-)
-def test_fetch_transport_refuses_a_base_url_that_cannot_work(base_url, problem):
+BAD_BASES = {
+    "no-scheme": ("localhost:8000/v1", "http:// or https://"),
+    "relative": ("/v1", "http:// or https://"),
+    "ftp": ("ftp://host/v1", "http:// or https://"),
+    "no-host": ("http:///v1", "no host"),
+    "query": ("http://host/v1?key=1", "query"),
+    "empty-query": ("http://host/v1?", "query"),
+    "fragment": ("http://host/v1#top", "fragment"),
+    "password": ("http://me:secret@host/v1", "user or password"),
+    "port": ("http://host:port/v1", "not a URL"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BASES)
+def test_fetch_transport_refuses_a_base_url_that_cannot_work(name):
     """Said at once, with what to write instead, and without a password."""
     from pi_course.providers.chunks import ProviderError
 
+    base_url, problem = BAD_BASES[name]
     with pytest.raises(ProviderError, match=problem) as caught:
         openai_transport(base_url=base_url)
     assert "base_url" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", ["\n", "\r", "\x00", "é", " "], ids=ascii)
+@pytest.mark.parametrize(
+    "bad", ["\n", "\r", "\x7f", "é", " "], ids=["lf", "cr", "delete", "accent", "blank"]
+)
 def test_fetch_transport_refuses_a_key_that_is_no_header(bad):
     """A key with a line end would become a header of its own; the message shows where, not what."""
     from pi_course.providers.chunks import ProviderError
@@ -1823,7 +1826,7 @@ def test_fetch_transport_body_without_an_event_is_an_error(body, kind):
     assert "base_url" in str(error)
 
 
-def test_fetch_transport_reads_a_compressed_body():
+def test_fetch_transport_reads_a_gzip_body():
     """Some proxies compress although nobody asked."""
     body = gzip.compress(sse(delta("stop", content="读取")))
     chunks = run(gather(openai_transport(answer(body, headers={"content-encoding": "gzip"}))))
@@ -1846,24 +1849,24 @@ def test_fetch_transport_does_not_follow_redirects():
     assert len(handler.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("raised", "sentence", "retryable"),
-    [
-        (httpx.ConnectTimeout(""), "no connection to model.test within 3 s", True),
-        (httpx.ReadTimeout(""), "sent no byte for 4 s", True),
-        (httpx.WriteTimeout(""), "took no byte for 4 s", True),
-        (httpx.PoolTimeout(""), "no free connection", True),
-        (httpx.RemoteProtocolError("peer closed"), "broke off", True),
-        (httpx.ReadError("reset"), "broke off", True),
-        (httpx.ConnectError("refused"), "no connection to model.test", True),
-        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] x"), "TLS", False),
-        (httpx.ProxyError("407 Proxy Authentication Required"), "proxy", False),
-        (RuntimeError("odd"), "RuntimeError: odd", False),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
-)
-def test_fetch_transport_failures_have_a_sentence_each(raised, sentence, retryable):
+FAILURES = {
+    "connect": (httpx.ConnectTimeout(""), "no connection to model.test within 3 s", True),
+    "idle": (httpx.ReadTimeout(""), "sent no byte for 4 s", True),
+    "write": (httpx.WriteTimeout(""), "took no byte for 4 s", True),
+    "pool": (httpx.PoolTimeout(""), "no free connection", True),
+    "half-body": (httpx.RemoteProtocolError("peer closed"), "broke off", True),
+    "reset": (httpx.ReadError("reset"), "broke off", True),
+    "refused": (httpx.ConnectError("refused"), "no connection to model.test: refused", True),
+    "tls": (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] x"), "TLS", False),
+    "proxy": (httpx.ProxyError("407 Proxy Authentication Required"), "The proxy", False),
+    "other": (RuntimeError("odd"), "RuntimeError: odd", False),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_fetch_transport_failures_have_a_sentence_each(name):
     """Connect, idle, drop, TLS and proxy: each says what happened and whether to try again."""
+    raised, sentence, retryable = FAILURES[name]
 
     def handler(request):
         raise raised
@@ -1879,7 +1882,7 @@ def test_fetch_transport_names_a_proxy_that_asks_for_a_login():
     assert "proxy" in str(failure(answer(b"", 407)))
 
 
-def test_fetch_transport_passes_its_own_time_outs():
+def test_fetch_transport_has_its_own_time_outs():
     """Idle and connect time, never a total one, and also over a client's five seconds."""
     handler = answer(sse(delta("stop")))
     run(gather(openai_transport(handler, connect_seconds=3, idle_seconds=400)))
@@ -2417,56 +2420,78 @@ def test_anthropic_text_between_calls():
     ]
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("pause_turn", "stop"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("tool_use", "tool_calls"),
-    ],
-)
-def test_anthropic_stop_reasons(reason, expected):
+REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_anthropic_stop_reasons(reason):
     """Each of its reasons is one of ours."""
-    assert read_anthropic(anthropic_sse(*stop(reason))) == [finish(expected)]
+    assert read_anthropic(anthropic_sse(*stop(reason))) == [finish(REASONS[reason])]
 
 
 def anthropic_refused(*payloads):
     return refused(read=lambda _: read_anthropic(anthropic_sse(*payloads)))
 
 
-@pytest.mark.parametrize(
-    ("payloads", "problem"),
-    [
-        ([block_delta(0, text=7)], "delta.text must be a string"),
-        ([block_delta(0, "input_json_delta", partial_json={})], "delta.partial_json must be"),
-        ([block_delta(-1, "input_json_delta")], "index must be a non-negative integer"),
-        ([block_delta(None, "input_json_delta")], "index must be a non-negative integer"),
-        ([block_start(True, "tool_use")], "index must be a non-negative integer"),
-        ([block_start(0, "tool_use", id=1)], "content_block.id must be a string"),
-        ([block_start(0, "tool_use", name=1)], "content_block.name must be a string"),
-        ([block_start(0, text=1)], "content_block.text must be a string"),
-        ([event("content_block_start", content_block=1)], "content_block must be an object"),
-        ([event("content_block_delta", delta=1)], "delta must be an object"),
-        ([event("message_start", message=1)], "message must be an object"),
-        ([event("message_start", message={"usage": 1})], "message.usage must be an object"),
-        (
-            [event("message_start", message={"usage": {"input_tokens": "1"}})],
-            "message.usage.input_tokens must be a non-negative integer",
-        ),
-        ([event("message_delta", usage={"output_tokens": -1})], "usage.output_tokens must be"),
-        (stop("refusal"), "delta.stop_reason must be"),
-        (stop(["end_turn"]), "delta.stop_reason must be"),
-        (stop("end_turn")[:1] + stop("max_tokens"), "delta.stop_reason changed"),
-        (stop()[:1] + [block_delta(0, text="x")], "content_block_delta came after"),
-        (stop()[:1] + [block_start(1)], "content_block_start came after"),
-        ([{"type": 7}], "type must be a string"),
-    ],
-)
-def test_anthropic_payload_checks_name_the_path(payloads, problem):
+ANTHROPIC_PROBLEMS = {
+    "text": ([block_delta(0, text=7)], "delta.text must be a string"),
+    "json": (
+        [block_delta(0, "input_json_delta", partial_json={})],
+        "delta.partial_json must be a string",
+    ),
+    "index-negative": ([block_delta(-1, "input_json_delta")], f"index {A_COUNT}"),
+    "index-missing": ([block_delta(None, "input_json_delta")], f"index {A_COUNT}"),
+    "index-bool": ([block_start(True, "tool_use")], f"index {A_COUNT}"),
+    "id": ([block_start(0, "tool_use", id=1)], "content_block.id must be a string"),
+    "name": ([block_start(0, "tool_use", name=1)], "content_block.name must be a string"),
+    "first-text": ([block_start(0, text=1)], "content_block.text must be a string"),
+    "kind": ([block_start(0, 1)], "content_block.type must be a string"),
+    "block": (
+        [event("content_block_start", content_block=1)],
+        "content_block must be an object",
+    ),
+    "delta": ([event("content_block_delta", delta=1)], "delta must be an object"),
+    "stop-delta": ([event("message_delta", delta=1)], "delta must be an object"),
+    "message": ([event("message_start", message=1)], "message must be an object"),
+    "first-usage": (
+        [event("message_start", message={"usage": 1})],
+        "message.usage must be an object",
+    ),
+    "input": (
+        [event("message_start", message={"usage": {"input_tokens": "1"}})],
+        f"message.usage.input_tokens {A_COUNT}",
+    ),
+    "output": (
+        [event("message_delta", usage={"output_tokens": -1})],
+        f"usage.output_tokens {A_COUNT}",
+    ),
+    "refusal": (stop("refusal"), "delta.stop_reason must be one of end_turn, "),
+    "reason-list": (stop(["end_turn"]), "delta.stop_reason must be one of end_turn, "),
+    "changed": (
+        stop("end_turn")[:1] + stop("max_tokens"),
+        "delta.stop_reason changed from 'stop' to 'max_tokens'",
+    ),
+    "late-delta": (
+        stop()[:1] + [block_delta(0, text="x")],
+        "content_block_delta came after the stop reason 'stop'",
+    ),
+    "late-block": (stop()[:1] + [block_start(1)], "content_block_start came after"),
+    "type": ([{"type": 7}], "type must be a string"),
+}
+
+
+@pytest.mark.parametrize("name", ANTHROPIC_PROBLEMS)
+def test_anthropic_payload_checks_name_the_path(name):
     """The second border is as strict as the first."""
+    payloads, problem = ANTHROPIC_PROBLEMS[name]
+
     assert anthropic_refused(*payloads).startswith(f"Invalid provider chunk: {problem}")
 
 
@@ -2508,6 +2533,7 @@ def test_anthropic_end_without_message_stop_is_an_error():
 @pytest.mark.parametrize(
     ("kind", "retryable"),
     [("overloaded_error", True), ("rate_limit_error", True), ("invalid_request_error", False)],
+    ids=["overloaded", "limit", "invalid"],
 )
 def test_anthropic_error_event_is_an_error(kind, retryable):
     """An error event ends the reply in its own words."""
