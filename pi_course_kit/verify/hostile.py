@@ -7,6 +7,7 @@ a sentence of its own, and leave no process behind. Whoever finds another way ad
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -77,34 +78,51 @@ def _conftest(chapter: Checkpoint, folder: Path) -> None:
         place.write_text(dedent(text), encoding="utf-8", newline="\n")
 
 
-def _agreeable(chapter: Checkpoint, folder: Path) -> None:
-    """Every name is one object that equals whatever it is compared with."""
-    text = """\
-        class Yes:
-            def __call__(self, *args, **kwargs): return self
-            def __getattr__(self, name): return self
-            def __getitem__(self, key): return self
-            def __eq__(self, other): return True
-            def __ne__(self, other): return False
-            def __hash__(self): return 1
-            def __bool__(self): return True
-            def __contains__(self, item): return True
-            def __iter__(self): return iter(())
-            def __aiter__(self): return self
-            async def __anext__(self): raise StopAsyncIteration
-            def __await__(self):
-                return self
-                yield
+# Every name of the module is one object that equals whatever it is compared with.
+AGREEABLE = """\
+class Yes:
+    def __call__(self, *args, **kwargs): return self
+    def __getattr__(self, name): return self
+    def __getitem__(self, key): return self
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 1
+    def __bool__(self): return True
+    def __contains__(self, item): return True
+    def __iter__(self): return iter(())
+    def __aiter__(self): return self
+    async def __anext__(self): raise StopAsyncIteration
+    def __await__(self):
+        return self
+        yield
 
-        def __getattr__(name):
-            if name.startswith("__"):
-                raise AttributeError(name)
-            return Yes()
-        """
-    for file in chapter.files:
-        path = folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dedent(text), encoding="utf-8", newline="\n")
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Yes()
+"""
+# Coroutines are closed in place of being run, so that no assert in them is reached.
+NO_LOOP = """
+import asyncio
+
+def run(coroutine, **options):
+    coroutine.close()
+    return Yes()
+
+asyncio.run = run
+"""
+
+
+def everywhere(text: str) -> Callable[[Checkpoint, Path], None]:
+    """A student whose teaching files are all this text."""
+
+    def prepare(chapter: Checkpoint, folder: Path) -> None:
+        for file in chapter.files:
+            path = folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+    return prepare
 
 
 STUDENTS = (
@@ -129,7 +147,10 @@ STUDENTS = (
         code("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"),
         "changed pytest",
     ),
-    Student("answers that equal everything", _agreeable, ""),
+    Student("answers that equal everything", everywhere(AGREEABLE), ""),
+    Student(
+        "a loop that runs nothing", everywhere(AGREEABLE + NO_LOOP), "changed pytest or Python"
+    ),
     Student(
         "the course's own solution",
         code(
@@ -192,7 +213,9 @@ def sentence(result: CheckResult) -> str:
     """The first thing that a learner reads of it."""
     failed = [test.message for test in result.tests if test.outcome != "passed" and test.message]
     options = [result.sentence, *result.notes, *failed[:1], *result.missing]
-    return " ".join(next((text for text in options if text), "").split())
+    text = " ".join(next((text for text in options if text), "").split())
+    # The same on every machine: it is kept in proof.json.
+    return re.sub(r"[\w.-]+\.parent\.tests\.", "", re.sub(r" at 0x[0-9a-f]+", "", text))
 
 
 def _wrong(student: Student, result: CheckResult, said: str, seconds: float, folder: Path) -> str:

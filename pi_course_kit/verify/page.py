@@ -23,7 +23,8 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: left;
   vertical-align: top; }
-th:first-child { white-space: nowrap; }
+th:first-child { white-space: nowrap; position: sticky; left: 0; background: Canvas; }
+td { min-width: 3.5rem; }
 thead th { font-weight: 600; } tbody th { font-weight: 400; }
 .passed { color: var(--good); } .failed { color: var(--bad); font-weight: 700; }
 .waits, .na { color: var(--dim); }
@@ -117,7 +118,7 @@ def _mutants(found: Matrix) -> Iterator[str]:
             f"{escape(reasons.get(m['id'], 'no reason given'))}"
             for m in kept["survivors"]
         ]
-        share = f"{100 * kept['noticed'] / max(1, kept['total']):.1f} %"
+        share = f"{100 * kept['noticed'] / max(1, kept['total']):.1f}&nbsp;%"
         score = f"{kept['noticed']} of {kept['total']}"
         rows.append((row.chapter.id, score, share, "<br>".join(survivors) or "none"))
     yield from _table(("chapter", "noticed", "share", "survivors"), rows)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from click.testing import CliRunner, Result
@@ -291,6 +292,26 @@ def test_hostile_students_are_red_each_with_a_sentence_of_its_own(
     ]
     assert [(o.student, o.said, o.wrong) for o in outcomes if o.wrong] == []
     assert len({outcome.said for outcome in outcomes}) == len(outcomes) >= 12
+
+
+def test_a_loop_that_runs_nothing_is_noticed(course: Path, hello: Case) -> None:
+    test = """\
+        import asyncio
+
+
+        def test_hello_name() -> None:
+            from pi_course.greet import hello
+
+            async def ask() -> None:
+                assert await hello("Ann") == "hello Ann"
+
+            asyncio.run(ask())
+        """
+    put("checkpoints/01-hello/parent/tests/test_01_hello.py", dedent(test))(course)
+    student = next(s for s in hostile.STUDENTS if s.name == "a loop that runs nothing")
+    outcome = hostile.attempt(student, hello.chapter, hello.practice_copy("hostile"))
+    assert outcome.said.startswith("Your code changed pytest or Python itself (asyncio.run)")
+    assert outcome.wrong == ""
 
 
 def test_a_hostile_student_who_is_not_told_what_happened_is_reported(
