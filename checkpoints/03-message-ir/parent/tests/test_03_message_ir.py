@@ -436,6 +436,7 @@ def test_nested_json_is_frozen():
             except TypeError:
                 refused += 1
     assert refused == len(frozen) * len(changes)
+    assert [hasattr(value, "__dict__") for value in frozen] == [False, False, False]
     assert frozen == [{"path": "README.md"}, {"lines": (1, 2), "cut": None}, told.sections]
 
 
@@ -456,6 +457,7 @@ def test_values_can_be_copied_pickled_and_hashed():
         again = [copy.copy(message), pickle.loads(pickle.dumps(message))]
         assert again == [message, message]
         assert {hash(other) for other in again} == {hash(message)}
+    assert (hash(call(arguments={"a": 1})) == hash(call(arguments={"a": 2}))) is False
 
 
 def test_blocks_keep_their_order():
@@ -624,6 +626,21 @@ def test_the_refusal_says_where_inside():
     """For a JSON value the message leads to the very item."""
     with pytest.raises(ValueError, match=r"\.edits\[1\]\.at is nan"):
         call(arguments={"edits": [{"at": 1}, {"at": math.nan}]})
+    with pytest.raises(ValueError, match="value has the key 1"):
+        call(arguments={1: "number as key"})
+
+
+def test_no_number_of_any_message_is_nan():
+    """The base refuses NaN and infinity in every field that a later message may have."""
+    from pi_course.messages import UserMessage
+
+    class Timed(UserMessage):
+        seconds: float
+
+    for number in (math.nan, math.inf, True):
+        with pytest.raises(ValueError):
+            Timed(content=[], timestamp=1, seconds=number)
+    assert Timed(content=[], timestamp=1, seconds=0.5).seconds == 0.5
 
 
 def test_constructors_are_strict_too():
@@ -1112,6 +1129,8 @@ def test_a_handle_and_a_message_make_equal_events():
     assert [built, pickle.loads(pickle.dumps(events))] == [events, events]
     grown, whole = events[1]._partial, plain[1]._partial
     assert (grown == whole, grown != whole, grown == grown.read()) == (True, False, False)
+    other = events[0]._partial
+    assert (grown == other, grown != other, hash(grown) == hash(other)) == (False, True, False)
 
 
 def test_a_draft_refuses_half_a_character():

@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # messages.py needs PartialEvent, so at run time it can't be 
 class GrowingText:
     """Text that only ever gets longer. All partials of a block share one, and its joined prefix."""
 
-    __slots__ = ("_joined", "_new", "length")
-
     def __init__(self) -> None:
         self._joined = ""
         self._new: list[str] = []
@@ -76,7 +74,7 @@ class Partial(NamedTuple):
 _fill = object.__setattr__  # how the constructors below set fields that are frozen for all others
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class PartialEvent:
     """Base of the events that carry a partial. They take a message or a handle as `partial`."""
 
@@ -92,7 +90,7 @@ class PartialEvent:
         return self._partial.read()
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class DeltaEvent(PartialEvent):
     """Base of the events that bring a piece of one block."""
 
@@ -107,7 +105,7 @@ class DeltaEvent(PartialEvent):
         _fill(self, "delta", delta)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class CallEvent(PartialEvent):
     """Base of the event that brings a whole call."""
 
