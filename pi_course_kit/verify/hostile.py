@@ -129,7 +129,8 @@ STUDENTS = (
     Student("an endless loop", code("while True:\n    pass\n"), "did not end within"),
     Student(
         "all of the memory",
-        code("kept = []\nwhile True:\n    kept.append(bytearray(50_000_000))\n"),
+        # By leaps, since touching a gigabyte takes longer than a test may on a busy machine.
+        code("text = 'x'\nwhile True:\n    text *= 4000\n"),
         "memory",
     ),
     Student("os._exit(0)", code("import os\nos._exit(0)\n"), "ended Python itself"),
@@ -148,9 +149,7 @@ STUDENTS = (
         "changed pytest",
     ),
     Student("answers that equal everything", everywhere(AGREEABLE), ""),
-    Student(
-        "a loop that runs nothing", everywhere(AGREEABLE + NO_LOOP), "changed pytest or Python"
-    ),
+    Student("a loop that runs nothing", everywhere(AGREEABLE + NO_LOOP), ""),
     Student(
         "the course's own solution",
         code(
