@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from pi_course.errors import PiError
 from pi_course.messages import AssistantMessage, ModelEvent
+from pi_course.wire import InvalidValue
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -150,4 +151,4 @@ class AssistantMessageEventStream(EventStream[ModelEvent, AssistantMessage]):
             return event.message
         if event.type == "error":
             return event.error
-        raise ValueError(f"a {event.type} event holds no final message, only done and error do")
+        raise InvalidValue(f"a {event.type} event holds no final message, only done and error do")
