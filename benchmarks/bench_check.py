@@ -23,7 +23,11 @@ from pi_course_kit.watch import Watch
 ROUNDS = 9
 SAVES = 30
 # Chapter, what it stands for, the goal of watch in ms.
-CASES = (("02", "without pydantic", 100), ("03", "with pydantic", 180))
+CASES = (
+    ("01", "without pydantic", 100),
+    ("02", "without pydantic", 100),
+    ("03", "with pydantic", 180),
+)
 
 
 def rows() -> list[Row]:

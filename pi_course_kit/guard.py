@@ -98,9 +98,7 @@ class Guard:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.ran = True
-        for name in ("resource", *self._job["preload"]):
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+        _preload(("resource", *self._job["preload"]))
         self.witness.prepare(session.items)
         # Objects that stand in the permanent generation are not copied by a child's collector.
         gc.collect()
@@ -160,6 +158,18 @@ class Guard:
             sys.stderr.flush()
         # Threads of the learner's that never end would keep a normal exit waiting.
         leave(code)
+
+
+def _preload(names: Sequence[str]) -> None:
+    """Import before the fork what each child would import by itself."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if "pydantic" in names and "pydantic" in sys.modules:
+        from pydantic import BaseModel, TypeAdapter
+
+        # pydantic imports most of itself when a first model is built.
+        TypeAdapter(type("First", (BaseModel,), {"__annotations__": {"value": int}}))
 
 
 def _select(items: Sequence[pytest.Item], names: Sequence[str] | None) -> list[pytest.Item]:

@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 class Limits:
     test_seconds: float = 5.0  # one test
     grace_seconds: float = 2.0  # then the supervisor kills
-    red_seconds: float = 9.0  # after it, a run that has failed starts no further test
+    red_seconds: float = 7.0  # after it, a run that has failed starts no further test
     total_seconds: float = 60.0  # the whole run
     memory_bytes: int = 1024 * MIB  # beyond what the interpreter has at the start
     output_bytes: int = 10_000_000

@@ -7,6 +7,7 @@ starts, daemons too, ends up as its child and is killed when the run is over.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -58,8 +59,8 @@ class Supervisor:
                 os._exit(70)
         os.close(into)
         output = Output(out, limits)
-        why = self._watch(pid, output, limits, records)
-        status = _end(pid)
+        why, status = self._watch(pid, output, limits, records)
+        status = _end(pid, status)
         left = _sweep()
         output.drain()
         if forks.exceeded:
@@ -78,25 +79,21 @@ class Supervisor:
         for descriptor in (out, into, self._wake, self._stop):
             os.close(descriptor)
 
-    def _watch(self, pid: int, output: Output, limits: Limits, records: Path) -> Why | None:
-        """Wait for the child's end, or give the reason to kill it."""
+    def _watch(
+        self, pid: int, output: Output, limits: Limits, records: Path
+    ) -> tuple[Why | None, int | None]:
+        """Wait for the child's end and give its status, or the reason to kill it."""
         began = heard = time.monotonic()
         size = 0
         patience = limits.test_seconds + limits.grace_seconds
         while True:
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                return None
+            if (status := _reap(pid)) is not None:
+                return None, status
             now = time.monotonic()
-            if (grown := records.stat().st_size) != size:
+            if (grown := _size(records)) != size:
                 size, heard = grown, now
-            if now - heard > patience:
-                return "time"
-            if now - began > limits.total_seconds:
-                return "total"
-            if output.excessive:
-                return "output"
-            if self._stopped():
-                return "stopped"
+            if why := self._reason(now - heard, patience, now - began, output, limits):
+                return why, None
             left = min(heard + patience, began + limits.total_seconds) - now
             ready, _, _ = select.select(
                 [self._wake, self._stop, *output.open], [], [], min(max(left, 0.0), 0.25) + 0.001
@@ -106,9 +103,39 @@ class Supervisor:
             if output.open and output.open[0] in ready:
                 output.read()
 
+    def _reason(
+        self, silent: float, patience: float, age: float, output: Output, limits: Limits
+    ) -> Why | None:
+        if silent > patience:
+            return "time"
+        if age > limits.total_seconds:
+            return "total"
+        if output.excessive:
+            return "output"
+        return "stopped" if self._stopped() else None
+
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:
     """The wake-up descriptor is what counts; SIG_IGN would not write to it."""
+
+
+def _reap(pid: int) -> int | None:
+    """The status of the run if it has ended.
+
+    Orphans of the run are collected on the way: as zombies they would look alive to a test that
+    asks whether a process is gone.
+    """
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            if found[0] == pid:
+                return found[1]
+    return None
+
+
+def _size(records: Path) -> int:
+    with contextlib.suppress(OSError):
+        return records.stat().st_size
+    return 0
 
 
 class Output:
@@ -156,14 +183,17 @@ def tail_text(tail: bytes, count: int) -> str:
     return f"… ({count - len(tail)} bytes before this)\n" + text.partition("\n")[2]
 
 
-def _end(pid: int) -> int:
+def _end(pid: int, status: int | None) -> int:
     """Kill the run's process group and collect its leader: exit code, or -signal."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        # No such group yet: the child was killed before its setsid().
-        os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        # No such group: all gone, or the child was stopped before its setsid().
+        if status is None:
+            os.kill(pid, signal.SIGKILL)
+    if status is None:
+        status = os.waitpid(pid, 0)[1]
+    return os.waitstatus_to_exitcode(status)
 
 
 def _sweep() -> int:

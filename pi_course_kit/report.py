@@ -35,6 +35,8 @@ def text(result: CheckResult, chapter: Checkpoint, folder: Path, *, colour: bool
         parts.append(
             labs(chapter, result.tests, lab=result.lab, colour=colour, said=result.sentence)
         )
+    if red := next((test.lab for test in result.tests if test.outcome != "passed"), None):
+        parts.append(f"  next      pi-course hint {red}")
     if result.printed.strip():
         parts.append("\n".join(_printed(result.printed)))
     parts.extend("\n".join(_wrap(f"Note: {note}")) for note in result.notes)
@@ -63,7 +65,7 @@ def labs(
         mine = [test for test in tests if test.lab == entry.id]
         passed += _passed(mine)
         total += len(mine)
-        lines.append(_lab(entry, mine, "" if lab else f"{passed}/{total} so far", paint))
+        lines.extend(_lab(entry, mine, "" if lab else f"{passed}/{total} so far", paint))
         lines.extend(_steps(entry, mine, paint))
     extra = [test for test in tests if not test.lab]
     for test in extra:
@@ -72,8 +74,6 @@ def labs(
     if first is not None:
         failing = [test for test in tests if test.lab == first and test.outcome != "passed"]
         lines.extend(_failures(failing, said, paint))
-        if first:
-            lines.append(f"\n  next      pi-course hint {first}")
     return "\n".join(lines)
 
 
@@ -97,11 +97,13 @@ def _tested(result: CheckResult, folder: Path) -> Iterator[str]:
         yield "  no file of yours ran"
 
 
-def _lab(lab: Lab, tests: Sequence[TestResult], so_far: str, paint: _Paint) -> str:
-    head = cut(f"lab {lab.id}  {lab.title}", NAME)
-    return (
-        f"{paint.bold(head)}{' ' * (NAME - width(head))}{_count(tests, paint)}  {so_far}".rstrip()
+def _lab(lab: Lab, tests: Sequence[TestResult], so_far: str, paint: _Paint) -> Iterator[str]:
+    head, *more = textwrap.wrap(
+        f"lab {lab.id}  {lab.title}", NAME - 1, subsequent_indent=" " * len(f"lab {lab.id}  ")
     )
+    yield f"{paint.bold(head)}{' ' * (NAME - width(head))}{_count(tests, paint)}  {so_far}".rstrip()
+    for line in more:
+        yield paint.bold(line)
 
 
 def _steps(lab: Lab, tests: Sequence[TestResult], paint: _Paint) -> Iterator[str]:

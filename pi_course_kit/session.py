@@ -52,8 +52,8 @@ class Session:
         self.limits = limits or Limits()
         self._fork = fork
         self._folder = tempfile.TemporaryDirectory(prefix="pi-course-", ignore_cleanup_errors=True)
-        self._home = Path(self._folder.name).resolve()
-        (self._home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        self.home = Path(self._folder.name).resolve()
+        (self.home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         self._job = self._describe([test.resolve() for test in tests], owner, list(preload))
         self._count = 0
         self._busy = False
@@ -86,7 +86,7 @@ class Session:
         `pinned` (file, id) must each have run once for the result to be green.
         """
         self._count += 1
-        records = self._home / f"records-{self._count}.jsonl"
+        records = self.home / f"records-{self._count}.jsonl"
         records.touch()
         run = {
             "root": str(root.resolve()),
@@ -101,6 +101,8 @@ class Session:
             "limits": limits.to_json(),
         }
         answer = self._ask(run, limits) if self._fork else self._run_alone(run, records, limits)
+        if not records.exists():
+            answer["why"] = "deleted"
         verdict = Verdict(read_records(records), answer, limits)
         records.unlink(missing_ok=True)
         return verdict.result(pinned, labs or {})
@@ -125,7 +127,7 @@ class Session:
         }
         return {
             "tests": [str(test) for test in tests],
-            "home": str(self._home),
+            "home": str(self.home),
             "owner": owner,
             "brings": later,
             "solutions": [*ours, str(data.PACKAGE.parent / source.PACKAGE)],
@@ -144,7 +146,7 @@ class Session:
         }
         # One arena, else each thread reserves address space that the memory limit counts.
         environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "MALLOC_ARENA_MAX": "2"}
-        log = self._home / "guard.log"
+        log = self.home / "guard.log"
         try:
             with log.open("ab") as errors:
                 child = subprocess.Popen(
@@ -152,7 +154,7 @@ class Session:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE if output is None else output,
                     stderr=errors if output is None else output,
-                    cwd=self._home,
+                    cwd=self.home,
                     env=environment,
                     start_new_session=CAN_FORK,
                 )
@@ -173,7 +175,7 @@ class Session:
             self._fail()
 
     def _fail(self) -> NoReturn:
-        log = (self._home / "guard.log").read_text("utf-8", "replace").strip()[-2000:]
+        log = (self.home / "guard.log").read_text("utf-8", "replace").strip()[-2000:]
         raise CourseError(
             f"The process for the tests ended before it ran any:\n{log}\n"
             "Is pytest installed in this environment? `pi-course doctor` looks."
@@ -213,7 +215,7 @@ class Session:
 
     def _run_alone(self, run: Mapping[str, Any], records: Path, limits: Limits) -> dict[str, Any]:
         """A new interpreter for one run, watched from here: the way without fork."""
-        printed = self._home / "printed"
+        printed = self.home / "printed"
         with printed.open("w+b") as output:
             child = self._start(output.fileno())
             try:

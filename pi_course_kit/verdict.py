@@ -26,12 +26,15 @@ STOPS = {
     "Exit",
 }
 
+BROKEN = 70  # the exit code of a child that could not go on
 STOPPED = "The run was stopped."
 
 
 def read_records(path: Path) -> list[Record]:
     """The whole lines of a record file; a line that a kill cut short is left out."""
     records: list[Record] = []
+    if not path.exists():
+        return records
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             record: object = json.loads(line)
@@ -77,7 +80,7 @@ class Verdict:
     def _error(self) -> str | None:
         if self._collect_errors:
             return f"The course's own tests can't be collected: {self._collect_errors[0]}"
-        if self._one("collected") is None and self._answer["why"] != "stopped":
+        if self._one("collected") is None and self._answer["why"] not in ("stopped", "deleted"):
             return f"The test run did not start: {self._answer['printed'][-2000:]}"
         return None
 
@@ -155,6 +158,8 @@ class Verdict:
                 return f"The run took more than {limits.total_seconds:g} s and was stopped{test}."
             case "stopped":
                 return STOPPED
+            case "deleted":
+                return "Your code deleted the files of the test run itself."
             case _:
                 return None
 
@@ -174,6 +179,8 @@ class Verdict:
                 f"Your code {self._results[(self._last or {})['file'], stopped['id']]['message']}."
             )
         status = self._answer["status"]
+        if status == BROKEN:
+            return f"Your code broke the test process{self._at()}: it could not go on."
         how = "by os._exit(), before the test was over" if status >= 0 else ""
         return f"Your code ended Python itself{self._at()}: {_status(status)} {how}".rstrip() + "."
 

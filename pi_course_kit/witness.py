@@ -78,12 +78,17 @@ class Witness:
         exit_now = os._exit
         began = time.monotonic()
         failed = False
+        self._seconds = limits.test_seconds
         self._memory = Memory(self._limits.memory_bytes)
         for item, following in zip(items, [*items[1:], None], strict=True):
             canary = item.path.name == CANARY
-            if failed and time.monotonic() - began > self._limits.red_seconds and not canary:
-                self._records.write("stopped", why="late")
-                return
+            age = time.monotonic() - began
+            if failed and not canary:
+                if age > limits.red_seconds:
+                    self._records.write("stopped", why="late")
+                    return
+                rest = limits.red_seconds + limits.grace_seconds - age
+                self._seconds = min(limits.test_seconds, max(rest, 1.0))
             self._records.write("start", id=item.name, file=item.path.name)
             self._compared, self._phases, self._facts = (), [], {}
             self._forks.reset(self._limits.forks)
@@ -120,17 +125,18 @@ class Witness:
 
     def _time_is_up(self) -> str:
         place = f"; it was at {self._alarm.place}" if self._alarm.place else ""
-        return f"did not end within {self._limits.test_seconds:g} s{place}"
+        return f"did not end within {self._seconds:.2g} s{place}"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         try:
-            with self._alarm.ring_after(self._limits.test_seconds):
+            with self._alarm.ring_after(self._seconds):
                 return (yield)
         except BaseException as error:
             if self._memory is not None and isinstance(error, MemoryError):
                 self._memory.lift()
-            self._facts = self._explain(pyfuncitem, error)
+            with self._alarm.ring_after(1.0):
+                self._facts = self._explain(pyfuncitem, error)
             # As itself, an Exit or KeyboardInterrupt of learner code would end the session.
             raise pytest.fail.Exception(self._facts["message"], pytrace=False) from None
 

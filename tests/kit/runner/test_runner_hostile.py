@@ -251,6 +251,59 @@ def test_other_ways_out_are_red(red, statement: str, sentence: str) -> None:
     assert sentence in red(f"{statement}\n" + SOLUTION).sentence
 
 
+def test_a_repr_that_never_ends_is_stopped(red) -> None:
+    result = red(
+        """\
+        class Endless(Exception):
+            def __str__(self):
+                while True:
+                    pass
+
+        def greet(name):
+            raise Endless
+        """
+    )
+    assert "words.py:3 in Endless.__str__" in result.sentence or ":4 in" in result.sentence
+
+
+@linux
+def test_closing_every_file_is_red(red) -> None:
+    result = red("import os\nos.closerange(0, 1000)\n" + SOLUTION)
+    assert result.sentence == (
+        "Your code broke the test process in test_greets_by_name: it could not go on."
+    )
+
+
+def test_deleting_the_files_of_the_run_is_red(with_tests) -> None:
+    learner = with_tests("", "")
+    learner.write(f"import shutil\nshutil.rmtree({str(learner.checker.session.home)!r})\n")
+    assert learner.check().sentence == "Your code deleted the files of the test run itself."
+
+
+@linux
+def test_a_process_that_was_ended_is_gone_for_the_test_too(learner) -> None:
+    # The sleep outlives the shell, so it is an orphan when it is killed.
+    learner.write(
+        """\
+        import os, subprocess, time
+
+        def greet(name):
+            with open("pid", "w") as out:
+                subprocess.run(["sh", "-c", "sleep 600 & echo $!"], stdout=out)
+            pid = int(open("pid").read())
+            os.kill(pid, 9)
+            for _ in range(100):
+                try:
+                    os.kill(pid, 0)
+                except ProcessLookupError:
+                    return "hello " + name
+                time.sleep(0.005)
+            return "still there"
+        """
+    )
+    assert learner.check().tests[0].outcome == "passed"
+
+
 def test_killing_the_parent_is_red(red) -> None:
     red("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n" + SOLUTION)
 
@@ -317,13 +370,17 @@ def test_a_daemon_is_ended(learner) -> None:
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
+                with open("daemon", "w") as file:
+                    file.write(str(os.getpid()))
                 time.sleep(600)
             os._exit(0)
         os.wait()
+        while not os.path.exists("daemon"):
+            time.sleep(0.01)
         """
-        + SOLUTION
     )
     learner.check()
+    assert (learner.folder / "daemon").exists()
     assert running_in(learner.folder) == []
 
 
