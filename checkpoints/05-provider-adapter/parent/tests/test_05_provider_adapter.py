@@ -22,13 +22,20 @@ HIGH, LOW = "\ud83d", "\ude00"  # the two halves of SMILE; neither can be encode
 
 
 def run(coro, sentence="nothing arrived within 2 s: does every path push a last event?", seconds=2):
+    lost = []
+
     async def limited():
+        # What a forgotten task raises is only logged: here it fails the test.
+        handler = asyncio.get_running_loop().set_exception_handler
+        handler(lambda loop, problem: lost.append(problem["message"]))
         try:
             return await asyncio.wait_for(coro, seconds)
         except TimeoutError:
             raise AssertionError(sentence) from None
 
-    return asyncio.run(limited())
+    value = asyncio.run(limited())
+    assert lost == []
+    return value
 
 
 # What the tests build
@@ -694,7 +701,7 @@ def test_normalized_transport_must_finish():
     message = final(text_chunk("half"))
 
     assert message.stop_reason == "error"
-    assert "ended without a finish chunk" in message.error_message
+    assert message.error_message == "The reply ended without a finish chunk (retryable)"
     assert message.content[0].text == "half"
     assert "ended without a finish chunk" in final().error_message
 
@@ -790,19 +797,25 @@ def test_normalized_transport_any_signal_will_do():
 def test_normalized_transport_cancelled_task_settles_the_stream():
     """When the loop goes down in mid-reply, the reply is aborted and nobody hangs."""
 
-    async def cancel_everything():
+    from pi_course.abort import AbortController
+
+    async def cancel_everything(signal):
         before = asyncio.all_tasks()
-        stream = make_model(Steps(text_chunk("kept"), asyncio.Event().wait)).stream(context())
+        transport = Steps(text_chunk("kept"), asyncio.Event().wait)
+        stream = make_model(transport).stream(context(), signal=signal)
         async for event in stream:
             if event.type == "text_delta":
                 break
-        for task in asyncio.all_tasks() - before:
+        tasks = asyncio.all_tasks() - before
+        for task in tasks:
             task.cancel()
-        return await stream.result()
+        return await stream.result(), [task.cancelled() for task in tasks]
 
-    message = run(cancel_everything())
-    assert message.stop_reason == "aborted"
-    assert message.content[0].text == "kept"
+    for signal in (None, AbortController().signal):
+        message, cancelled = run(cancel_everything(signal))
+        assert message.stop_reason == "aborted"
+        assert message.content[0].text == "kept"
+        assert all(cancelled)  # who cancelled them is told so
 
 
 def test_normalized_transport_gets_the_request_and_the_signal():
@@ -828,13 +841,27 @@ def test_normalized_transport_gets_the_request_and_the_signal():
     assert nothing is None
 
 
-def test_normalized_transport_is_closed_before_the_last_event():
+@pytest.mark.parametrize("end", ["done", "late-chunk", "abort", "exception"])
+def test_normalized_transport_is_closed_before_the_last_event(end):
     """Who sees the end may rely on it: the connection is closed already."""
-    transport = Steps(text_chunk("hi"), finish())
+    from pi_course.abort import AbortController
+
+    controller = AbortController()
+
+    async def abort():
+        controller.abort()
+
+    ends = {
+        "done": [finish()],
+        "late-chunk": [finish(), text_chunk("late"), text_chunk("never asked for")],
+        "abort": [abort, text_chunk("late"), finish()],
+        "exception": [OSError("reset")],
+    }
+    transport = Steps(text_chunk("hi"), *ends[end])
 
     async def watch():
-        async for event in make_model(transport).stream(context()):
-            if event.type == "done":
+        async for event in make_model(transport).stream(context(), signal=controller.signal):
+            if event.type in ("done", "error"):
                 return transport.closed
 
     assert run(watch()) is True
@@ -914,13 +941,15 @@ def named(message):
 
 def test_normalized_transport_repeated_id_and_name_are_not_appended():
     """Servers that send id and name with every piece still make one call."""
-    message = final(
+    events, message = reply(
         tool_chunk(0, "{", id="a", name="read"),
         tool_chunk(0, "}", id="a", name="read"),
+        tool_chunk(0, "", id="a", name="reader"),
         finish("tool_calls"),
     )
 
     assert named(message) == [("a", "read", "{}")]
+    assert [event.type for event in events].count("toolcall_delta") == 2
 
 
 def test_normalized_transport_later_id_without_a_name_is_the_same_call():
@@ -992,7 +1021,7 @@ def test_normalized_transport_missing_ids_are_numbered():
 def test_normalized_transport_used_ids_are_replaced():
     """An id of the request or of this reply is not used twice, or a result had two calls."""
     history = [
-        assistant(call("call-1"), call("seen"), stop_reason="toolUse"),
+        assistant("text", call("call-1"), call("seen"), call("open"), stop_reason="toolUse"),
         result("call-1"),
         result("seen"),
         result("call-3"),
@@ -1004,11 +1033,12 @@ def test_normalized_transport_used_ids_are_replaced():
         tool_chunk(2, "", id="new", name="c"),
         tool_chunk(3, "{}", name="d"),
         tool_chunk(3, "", id="seen"),
+        tool_chunk(4, "{}", id="open", name="e"),
         finish("tool_calls"),
         messages=history,
     )
 
-    assert [c.id for c in calls(message)] == ["call-2", "new", "call-4", "call-5"]
+    assert [c.id for c in calls(message)] == ["call-2", "new", "call-4", "call-5", "call-6"]
 
 
 @pytest.mark.parametrize("kind", ["text", "call"])
@@ -1937,6 +1967,8 @@ async def served(handle):
         try:
             await handle(writer, gone)
             await writer.drain()
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the client left, or the test is over
         finally:
             watcher.cancel()
             writer.close()

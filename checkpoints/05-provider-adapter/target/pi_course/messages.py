@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, assert_never
 
+from pydantic import AfterValidator, Field, TypeAdapter
+
 from pi_course.partial import CallEvent, DeltaEvent, PartialEvent
 from pi_course.wire import InvalidValue, Json, WireModel, frozen_json, parse
-from pydantic import AfterValidator, Field, TypeAdapter
 
 
 class TextContent(WireModel):
@@ -140,9 +141,10 @@ def assistant_message(
 def text_of(message: AgentMessage) -> str:
     """The text view of a message, for a screen or a search. Tool calls are left out.
 
-    >>> call = ToolCall(id="call_1", name="read", arguments={"path": "README.md"})
-    >>> text_of(assistant_message([text("read first"), call, text("then answer")]))
-    'read first\\nthen answer'
+    Example:
+        >>> call = ToolCall(id="call_1", name="read", arguments={"path": "README.md"})
+        >>> text_of(assistant_message([text("read first"), call, text("then answer")]))
+        'read first\\nthen answer'
     """
     if isinstance(message, SystemMessage):
         return system_message_text(message)

@@ -12,8 +12,9 @@ _LAST_HALF = re.compile("[\ud800-\udbff]\\Z")
 def replace_surrogates(text: str) -> str:
     """Join the halves that belong together, and put U+FFFD for those that stand alone.
 
-    >>> replace_surrogates("\\ud83d\\ude00 \\ud83d") == "\\U0001f600 \\ufffd"
-    True
+    Example:
+        >>> replace_surrogates("\\ud83d\\ude00 \\ud83d") == "\\U0001f600 \\ufffd"
+        True
     """
     if text.isascii():
         return text
@@ -37,8 +38,9 @@ def replace_surrogates_in(value: object) -> object:
 def cut_last_half(text: str) -> tuple[str, str]:
     """Split off a first half at the end: the other one may still come.
 
-    >>> cut_last_half("a\\ud83d") == ("a", "\\ud83d")
-    True
+    Example:
+        >>> cut_last_half("a\\ud83d") == ("a", "\\ud83d")
+        True
     """
     if text.isascii() or not _LAST_HALF.search(text):
         return text, ""

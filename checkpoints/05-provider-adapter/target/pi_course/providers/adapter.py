@@ -85,10 +85,11 @@ def cancelled_by(signal: Signal | None) -> Generator[None]:
     One watcher for the whole reply. To race the signal against each chunk would cost more than
     all the rest of the reading.
     """
-    task = asyncio.current_task()
-    if not isinstance(signal, AbortSignal) or task is None:
+    if not isinstance(signal, AbortSignal):
         yield
         return
+    task = asyncio.current_task()
+    assert task is not None
     watcher = asyncio.create_task(_cancel_when_aborted(signal, task))
     try:
         yield

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never, cast
 
 import httpx
+
 from pi_course.messages import (
     AgentContext,
     AssistantMessage,

@@ -38,8 +38,9 @@ class ApiKey:
     def redact(self, text: str) -> str:
         """The text without the key, also as JSON, Python or a URL would spell it.
 
-        >>> ApiKey("sk-12345678").redact("bad key sk-12345678, or sk-12345…")
-        'bad key [redacted], or [redacted]…'
+        Example:
+            >>> ApiKey("sk-12345678").redact("bad key sk-12345678, or sk-12345…")
+            'bad key [redacted], or [redacted]…'
         """
         key = self.__value
         spellings = {key, json.dumps(key)[1:-1], repr(key)[1:-1], quote(key, safe="")}

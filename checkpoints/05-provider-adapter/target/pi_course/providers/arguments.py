@@ -11,10 +11,11 @@ from pi_course.wire import frozen_json
 def parse_arguments(raw: str) -> object:
     """One JSON object, or ValueError with the reason. A call without arguments may be blank.
 
-    >>> parse_arguments('{"path": "README.md"}')
-    {'path': 'README.md'}
-    >>> parse_arguments(" ")
-    {}
+    Example:
+        >>> parse_arguments('{"path": "README.md"}')
+        {'path': 'README.md'}
+        >>> parse_arguments(" ")
+        {}
     """
     if not raw.strip():
         return {}

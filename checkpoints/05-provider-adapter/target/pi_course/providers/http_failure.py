@@ -7,6 +7,7 @@ from typing import cast
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
+
 from pi_course.providers.api_key import cut
 from pi_course.providers.chunks import ProviderError
 from pi_course.providers.payload import JsonObject, is_retryable

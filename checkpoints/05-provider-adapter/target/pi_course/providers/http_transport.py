@@ -8,6 +8,7 @@ from functools import cache
 from typing import Protocol
 
 import httpx
+
 from pi_course.abort import Aborted
 from pi_course.messages import Signal
 from pi_course.providers.adapter import check

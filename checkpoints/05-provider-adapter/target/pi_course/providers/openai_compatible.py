@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from typing import assert_never
 
 import httpx
+
 from pi_course.messages import (
     AgentContext,
     AssistantMessage,

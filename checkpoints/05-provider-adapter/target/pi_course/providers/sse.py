@@ -30,11 +30,12 @@ class ServerSentEvent:
 class SseDecoder:
     """Feed it bytes as they come; each call gives the events that are now whole.
 
-    >>> decoder = SseDecoder()
-    >>> decoder.feed(b"data: one\\n\\nda")
-    [ServerSentEvent(event='message', data='one', id='', retry=None)]
-    >>> [event.data for event in decoder.feed(b"ta: two\\r\\n\\r\\n")]
-    ['two']
+    Example:
+        >>> decoder = SseDecoder()
+        >>> decoder.feed(b"data: one\\n\\nda")
+        [ServerSentEvent(event='message', data='one', id='', retry=None)]
+        >>> [event.data for event in decoder.feed(b"ta: two\\r\\n\\r\\n")]
+        ['two']
     """
 
     def __init__(self) -> None:
