@@ -258,17 +258,29 @@ def differences(committed: Notebook, built: Notebook) -> list[str]:
     for name, cell in after.items():
         if name not in before:
             found.append(f"cell {name} is new")
-        elif lines := _diff(before[name], cell):
-            found.append(f"cell {name}:\n" + "\n".join(lines))
-    if not found and (lines := _diff(committed["metadata"], built["metadata"])):
-        found.append("its metadata:\n" + "\n".join(lines))
+        elif before[name] != cell:
+            found.append(f"cell {name}:\n" + _diff(before[name], cell))
+    if not found:
+        found.append("its metadata:\n" + _diff(committed["metadata"], built["metadata"]))
     return found
 
 
-def _diff(before: object, after: object) -> list[str]:
-    old, new = (
-        json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).split("\n")
-        for value in (before, after)
-    )
-    lines = difflib.unified_diff(old, new, "committed", "built", lineterm="", n=1)
-    return [line for line in lines if not line.startswith("@@")]
+def _diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """The lines that differ, as a reader sees them; all of the JSON when those are the same."""
+    for form in (_readable, _whole):
+        lines = difflib.unified_diff(form(before), form(after), "committed", "built", "", "", 1, "")
+        if differing := [line for line in lines if not line.startswith("@@")]:
+            return "\n".join(differing)
+    return "only the order of the cells differs"
+
+
+def _readable(value: Mapping[str, Any]) -> list[str]:
+    texts: list[str] = [value.get("source", "")]
+    for output in value.get("outputs", []):
+        data = output.get("data", {})
+        texts += [output.get("text", ""), data.get("text/plain", ""), output.get("evalue", "")]
+    return "\n".join(filter(None, texts)).split("\n")
+
+
+def _whole(value: Mapping[str, Any]) -> list[str]:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).split("\n")

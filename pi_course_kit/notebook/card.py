@@ -94,7 +94,6 @@ def lab(checkpoint: Checkpoint, name: str) -> Shown:
         Text(f"What you will see: {found.expect}"),
         Text("In your practice folder; the second command opens one rung of help at a time:"),
         Pre(f"pi-course check --lab {found.id}\npi-course hint {found.id}"),
-        Fold("The tests by name", [Items([f"`{test}`" for test in found.tests])]),
     )
 
 

@@ -115,13 +115,22 @@ def test_hand_written_ids_stay_and_new_cells_get_the_next(tmp_path: Path) -> Non
     assert [cell["id"] for cell in notebook["cells"]] == ["00-03", "00-04", "00-05"]
 
 
-def test_a_difference_names_the_cell_and_shows_both_lines(tmp_path: Path) -> None:
-    before = {"cells": [{**code("1", "00-01"), "outputs": [{"text": "old"}]}], "metadata": {}}
-    after = {"cells": [{**code("1", "00-01"), "outputs": [{"text": "new"}]}], "metadata": {}}
-    (found,) = builder.differences(before, after)
-    assert found.startswith("cell 00-01:")
-    assert '-   "text": "old"' in found and '+   "text": "new"' in found
-    assert builder.differences(before, before) == []
+def test_a_difference_names_the_cell_and_shows_both_lines() -> None:
+    def notebook(plain: str, html: str) -> builder.Notebook:
+        data = {"text/plain": f"same\n{plain}", "text/html": html}
+        shown = {"output_type": "display_data", "data": data, "metadata": {}}
+        return {"cells": [{**code("1", "00-01"), "outputs": [shown]}], "metadata": {}}
+
+    (text,) = builder.differences(notebook("old", "<p>old"), notebook("new", "<p>new"))
+    assert text == "cell 00-01:\n--- committed\n+++ built\n same\n-old\n+new"
+    (text,) = builder.differences(notebook("same", "<p>old"), notebook("same", "<p>new"))
+    assert '-     "text/html": "<p>old"' in text and '+     "text/html": "<p>new"' in text
+    changed = {**notebook("same", ""), "metadata": {"kernelspec": 1}}
+    (text,) = builder.differences(notebook("same", ""), changed)
+    assert text.startswith("its metadata:") and '+ "kernelspec": 1' in text
+    gone = {"cells": [], "metadata": {}}
+    assert builder.differences(notebook("", ""), gone) == ["cell 00-01 is gone"]
+    assert builder.differences(gone, notebook("", "")) == ["cell 00-01 is new"]
 
 
 def test_check_compares_and_writes_nothing(
@@ -139,7 +148,7 @@ def test_check_compares_and_writes_nothing(
     )
     capsys.readouterr()
     assert dev_notebooks.build([str(path)], check=True) == 1
-    assert "cell 00-01:" in (out := capsys.readouterr().out) and '+    "text/plain": "42"' in out
+    assert "cell 00-01:" in (out := capsys.readouterr().out) and "-43\n+42" in out
 
 
 def test_an_unknown_notebook_is_refused() -> None:
