@@ -1237,8 +1237,9 @@ def test_no_other_event_gives_a_result(monkeypatch):
     events = readme_events()
     assert [rules["complete"](event) for event in events] == [False] * 4 + [True]
     for event in events[:-1]:
-        with pytest.raises(Exception, match="."):
+        with pytest.raises(Exception, match=".") as refused:
             rules["extract"](event)
+        assert (refused.type is AttributeError) is False  # refused on purpose, not by accident
 
 
 def test_protocols_name_what_is_needed():
