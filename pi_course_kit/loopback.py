@@ -229,7 +229,7 @@ def _problem(asked: Asked) -> str | None:
     if not openai and not isinstance(asked.body.get("max_tokens"), int):
         return "max_tokens: field required"
     open_calls: list[str] = []
-    for role, calls, results in _turns_of(asked.body, openai=openai):
+    for role, calls, results in _turns_of(asked.body, openai):
         for result in results:
             if result not in open_calls:
                 return f"the result {result!r} answers no call of the message before it"
@@ -242,7 +242,7 @@ def _problem(asked: Asked) -> str | None:
     return None
 
 
-def _turns_of(body: Json, *, openai: bool) -> Iterator[tuple[str, list[str], list[str]]]:
+def _turns_of(body: Json, openai: bool) -> Iterator[tuple[str, list[str], list[str]]]:
     """Role, ids of calls and ids of results of each message."""
     for message in body.get("messages", []):
         role = message.get("role", "")
@@ -265,9 +265,7 @@ def error_answer(asked: Asked, status: int, message: str) -> Answer:
     error: Json = {"message": message, "type": "invalid_request_error"}
     anthropic = _format(asked.path) == "anthropic"
     body = {"type": "error", "error": error} if anthropic else {"error": error}
-    return Answer(
-        json.dumps(body, ensure_ascii=False), status, {"content-type": "application/json"}
-    )
+    return Answer(json.dumps(body), status, {"content-type": "application/json"})
 
 
 async def _send(writer: asyncio.StreamWriter, answer: Answer, asked: Asked) -> None:
@@ -324,8 +322,10 @@ def sse(data: Json | str, event: str = "") -> bytes:
 def openai_body(reply: Reply) -> bytes:
     """The whole body of a reply in the OpenAI-compatible format."""
 
+    chunk: Json = {"id": "r1", "object": "chat.completion.chunk", "created": 0, "model": "loopback"}
+
     def choice(finish: str | None = None, **delta: object) -> Json:
-        return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        return {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     def call(index: int, function: Json, **more: object) -> Json:
         return choice(tool_calls=[{"index": index, **more, "function": function}])
@@ -338,7 +338,7 @@ def openai_body(reply: Reply) -> bytes:
         events += [call(index, {"arguments": p}) for p in _pieces(tool.arguments, reply.piece)]
     given, taken = reply.usage
     usage = {"prompt_tokens": given, "completion_tokens": taken, "total_tokens": given + taken}
-    events += [choice(reply.reason), {"choices": [], "usage": usage}]
+    events += [choice(reply.reason), {**chunk, "choices": [], "usage": usage}]
     return b"".join(map(sse, events)) + sse("[DONE]")
 
 

@@ -124,7 +124,7 @@ def cached() -> bytes:
 
 READ = Call("call-1", "read", '{"path":"README.md"}')
 TEXT = f"正在读取 README.md {SMILE} {FAMILY} café\n"
-WHOLE = Reply(TEXT, (READ, Call("call-2", "写", f'{{"t":"{SMILE}"}}')), piece=3)
+WHOLE = Reply(TEXT, (READ, Call("call-2", "写", f'{{"t":"{SMILE}"}}')), piece=7)
 WHOLE_BLOCKS = (TEXT, ("read", {"path": "README.md"}), ("写", {"t": SMILE}))
 
 BODIES = {
