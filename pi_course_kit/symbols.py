@@ -327,7 +327,7 @@ def _lay(
         existing = have.get(name)
         if existing is None:
             place = _place(have, order[: order.index(name)], mine)
-            edits.replace(place, place, [""] * (statement.gap if place else 0) + text)
+            edits.replace(place, place, [""] * statement.gap + text)
             edits.nodes.append(statement.node)
         elif not cut and _is_stub(existing.node):
             if isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef):
@@ -399,7 +399,7 @@ def _imports(edits: _Edits, mine: ast.Module, piece: str) -> None:
             at = statement.end
         else:
             break
-    edits.ranges.insert(0, (at, at, [""] * (1 if at else 0) + new + ([] if at else ["", ""])))
+    edits.ranges.insert(0, (at, at, [""] * (1 if at else 0) + new + (["", ""] if edits.lines and not at else [])))
 
 
 def _only_typing(tree: ast.Module, used: set[str]) -> bool:

@@ -101,6 +101,8 @@ def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
     assert names_of(source) == names_of(TARGET)
     assert "NotImplementedError" not in source
     assert ast.dump(ast.parse(source).body[-1]) == ast.dump(ast.parse(TARGET).body[-1])
+    assert "\n\n\nclass Box:" in source, "definitions stand apart as in the target"
+    assert "\n\n\n\n" not in source
     assert source.startswith('"""A module."""\n\nfrom __future__ import annotations\n')
 
 
