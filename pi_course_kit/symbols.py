@@ -399,7 +399,9 @@ def _imports(edits: _Edits, mine: ast.Module, piece: str) -> None:
             at = statement.end
         else:
             break
-    edits.ranges.insert(0, (at, at, [""] * (1 if at else 0) + new + (["", ""] if edits.lines and not at else [])))
+    before = [""] if at else []
+    after = ["", ""] if edits.lines and not at else []
+    edits.ranges.insert(0, (at, at, before + new + after))
 
 
 def _only_typing(tree: ast.Module, used: set[str]) -> bool:
