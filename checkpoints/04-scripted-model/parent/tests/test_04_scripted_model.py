@@ -202,7 +202,7 @@ def test_an_empty_block_has_one_empty_piece():
     """An empty text is still a block: one delta "". A message without blocks is start, done."""
     from pi_course.messages import assistant_message
 
-    assert [getattr(event, "delta", None) for event in trace(say(""), 2)] == [None, "", None]
+    assert [getattr(event, "delta", None) for event in trace(say(""), 1)] == [None, "", None]
     assert types(trace(assistant_message([]))) == ["start", "done"]
 
 
@@ -396,7 +396,7 @@ def test_a_signal_keeps_nothing_of_a_wait_that_is_over():
             task.cancel()
             await asyncio.wait({task})
         del task
-        gc.collect()
+        gc.collect(0)
         return sum(future() is not None for future in made), signal.aborted
 
     kept, aborted = run(main())
@@ -695,7 +695,7 @@ def test_a_chunk_has_at_least_one_character(chunk_size):
     """A chunk size below 1 is refused when the model is made, not in the middle of a reply."""
     from pi_course.scripted_model import ScriptedModel
 
-    with pytest.raises(ValueError, match="chunk_size"):
+    with pytest.raises(ValueError, match=f"chunk_size is {chunk_size}"):
         ScriptedModel([], chunk_size=chunk_size)
 
 
@@ -777,6 +777,12 @@ def test_a_model_that_raises_leaves_half_a_sentence():
     with pytest.raises(ConnectionError):
         run(render_stream(raising(), written.append))
     assert "".join(written) == "assistant> He"
+
+
+def test_what_is_no_event_is_refused():
+    """Something that is none of the six events ends in assert_never and is not passed over."""
+    with pytest.raises(AssertionError, match="Expected code to be unreachable"):
+        screen(each(["Hello"]))
 
 
 def test_a_stream_that_just_stops_gives_no_message():
@@ -950,14 +956,33 @@ def test_an_interrupt_leaves_a_settled_history(history):
         return task.cancelled(), conversation.messages
 
     cancelled, messages = run(main())
-    half = [] if history == "on_done" else [("assistant", "He", "aborted")]
+    half = [] if history == "on_done" else [("He", "aborted", "interrupted")]
     assert cancelled is True
-    assert [(m.role, words(m), getattr(m, "stop_reason", None)) for m in messages] == [
-        ("user", "a", None),
-        *half,
-        ("user", "b", None),
-        ("assistant", "again", "stop"),
-    ]
+    assert [
+        (words(m), getattr(m, "stop_reason", None), getattr(m, "error_message", None))
+        for m in messages
+    ] == [("a", None, None), *half, ("b", None, None), ("again", "stop", None)]
+
+
+@pytest.mark.parametrize("history", ["on_done", "from_start"])
+def test_an_interrupt_before_the_reply_leaves_the_line(history):
+    """Cancelled before anything came: the cancellation goes on, the user's line stays alone."""
+    from pi_course.chat import Conversation
+    from pi_course.event_stream import AssistantMessageEventStream
+
+    class Silent:
+        def stream(self, context, *, signal=None):
+            return AssistantMessageEventStream()
+
+    async def main():
+        conversation = Conversation(Silent(), history=history)
+        task = asyncio.create_task(conversation.say("a", lambda text: None))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        return task.cancelled(), [words(message) for message in conversation.messages]
+
+    assert run(main()) == (True, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -1035,12 +1060,13 @@ def test_only_the_last_user_text_counts():
 
 
 def test_without_a_user_text_the_fallback_answers():
-    """A context without any user message matches no word, but still gets an answer."""
+    """Without any user message the text to match is empty, and there is still an answer."""
     from pi_course.messages import AgentContext
     from pi_course.rule_model import Rule, RuleModel
 
-    model = RuleModel([Rule("a", "wrong"), Rule(None, "fallback")])
-    assert words(run(play(model, AgentContext([])))[1]) == "fallback"
+    rules, nobody = [Rule("a", "wrong"), Rule(None, "fallback")], AgentContext([])
+    assert words(run(play(RuleModel(rules), nobody))[1]) == "fallback"
+    assert words(run(play(RuleModel([]), nobody))[1]).startswith("No rule matches '', ")
 
 
 def test_a_reply_may_read_the_context():
@@ -1126,7 +1152,7 @@ def test_rules_answer_every_call():
         rules = [Rule(None, "ok")]
         model = RuleModel(rules)
         rules.clear()
-        return [words((await play(model))[1]) for _ in range(3)]
+        return [words(await model.stream(asking("go")).result()) for _ in range(3)]
 
     assert run(main()) == ["ok", "ok", "ok"]
 
