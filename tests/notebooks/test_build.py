@@ -124,7 +124,7 @@ def test_a_difference_names_the_cell_and_shows_both_lines() -> None:
     (text,) = builder.differences(notebook("old", "<p>old"), notebook("new", "<p>new"))
     assert text == "cell 00-01:\n--- committed\n+++ built\n same\n-old\n+new"
     (text,) = builder.differences(notebook("same", "<p>old"), notebook("same", "<p>new"))
-    assert '-     "text/html": "<p>old"' in text and '+     "text/html": "<p>new"' in text
+    assert '-    "text/html": "<p>old"' in text and '+    "text/html": "<p>new"' in text
     changed = {**notebook("same", ""), "metadata": {"kernelspec": 1}}
     (text,) = builder.differences(notebook("same", ""), changed)
     assert text.startswith("its metadata:") and '+ "kernelspec": 1' in text
