@@ -178,13 +178,20 @@ def package(case: Case) -> Iterator[Finding]:
         if path.endswith(".py")
     }
     composed = snapshot.snapshot_files(case.number)
-    for path in sorted({*shipped, *composed}):
-        if path not in shipped:
-            yield Finding("it is missing", path, "Run `pi-course dev sync`.")
-        elif path not in composed:
-            yield Finding("no chapter has it", path, "Run `pi-course dev sync`.")
-        elif shipped[path].read_bytes() != composed[path].read_bytes():
-            yield Finding("it is not the last snapshot's", path, "Run `pi-course dev sync`.")
+    wrong = {
+        "lacks": sorted(composed.keys() - shipped.keys()),
+        "has in excess": sorted(shipped.keys() - composed.keys()),
+        "has another text of": [
+            path
+            for path in sorted(shipped.keys() & composed.keys())
+            if shipped[path].read_bytes() != composed[path].read_bytes()
+        ],
+    }
+    for what, paths in wrong.items():
+        if paths:
+            yield Finding(
+                f"it {what} {', '.join(paths)}", "pi_course/", "Run `pi-course dev sync`."
+            )
 
 
 def owned(case: Case) -> Iterator[Finding]:
