@@ -29,6 +29,7 @@ COMMANDS = {
     "accept": "Answer a chapter's questions and close it.",
     "status": "Show your progress and your predictions.",
     "doctor": "Look for what is missing on this machine.",
+    "chat": "Talk with a model in the terminal.",
     "demo": "Play a short demonstration.",
     "verify": "Prove the chapters: red parents, green targets, faults.",
     "dev": "Tools for those who change the course.",
