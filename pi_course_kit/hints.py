@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pi_course_kit import snapshot, symbols
+from pi_course_kit import insertion, snapshot, symbols
 from pi_course_kit.checkpoint import Checkpoint, Lab
 from pi_course_kit.errors import CourseError
 
@@ -83,7 +83,7 @@ def write_hint(folder: Path, chapter: Checkpoint, lab: Lab, level: int) -> list[
         source = path.read_text(encoding="utf-8") if path.is_file() else ""
         target = snapshot.snapshot_files(chapter.number)[file].read_text(encoding="utf-8")
         try:
-            after = symbols.add(
+            after = insertion.add(
                 source,
                 target,
                 symbols.owners(chapter, file),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from pi_course_kit import __version__, checkpoint, learning, snapshot, symbols
+from pi_course_kit import __version__, checkpoint, insertion, learning, snapshot, symbols
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.data import checkout
 from pi_course_kit.errors import CourseError
@@ -209,7 +209,7 @@ def _append_starters(
     there = set(symbols.names(source))
     changed = [name for name in owners if name in there]
     for lab in chapter.labs:
-        source = symbols.add(
+        source = insertion.add(
             source, starter, owners, lab.id, cut=True, given=symbols.given(chapter, path)
         )
     if not changed:

@@ -43,17 +43,17 @@ def statements(body: list[ast.stmt], lines: list[str]) -> list[Statement]:
         while start - gap > floor and not lines[start - gap - 1].strip():
             gap += 1
         end = node.end_lineno or node.lineno
-        if found and _is_text(node) and not _is_text(found[-1].node):
+        if found and is_text(node) and not is_text(found[-1].node):
             # A string below an assignment documents it: the two stay together.
             last = found.pop()
             found.append(Statement(last.node, last.names, last.start, end, last.gap))
         else:
-            found.append(Statement(node, _names(node), start, end, gap))
+            found.append(Statement(node, names_of(node), start, end, gap))
         floor = end
     return found
 
 
-def _is_text(node: ast.stmt) -> bool:
+def is_text(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -61,7 +61,7 @@ def _is_text(node: ast.stmt) -> bool:
     )
 
 
-def _names(node: ast.stmt) -> tuple[str, ...]:
+def names_of(node: ast.stmt) -> tuple[str, ...]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return (node.name,)
@@ -87,9 +87,9 @@ def names(source: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     for node in ast.parse(source).body:
-        found.extend(_names(node))
+        found.extend(names_of(node))
         if isinstance(node, ast.ClassDef):
-            found.extend(f"{node.name}.{name}" for child in node.body for name in _names(child))
+            found.extend(f"{node.name}.{name}" for child in node.body for name in names_of(child))
     return tuple(found)
 
 
@@ -143,10 +143,10 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
 
 
 def _stubs(source: str) -> list[str]:
-    return [name for name, node in _functions(ast.parse(source)) if _is_stub(node)]
+    return [name for name, node in _functions(ast.parse(source)) if is_stub(node)]
 
 
-def _is_stub(node: ast.stmt) -> bool:
+def is_stub(node: ast.stmt) -> bool:
     """A body that raises NotImplementedError somewhere, or a class that holds such a method."""
     return any(
         isinstance(child, ast.Raise)
@@ -161,10 +161,10 @@ def _is_stub(node: ast.stmt) -> bool:
 
 def starter(target: str, owners: Mapping[str, str]) -> str:
     """The target with the body of every owned function cut down to NotImplementedError."""
-    return _cut_all(target, owners, keep=frozenset())
+    return cut_bodies(target, owners, keep=frozenset())
 
 
-def _cut_all(source: str, owners: Mapping[str, str], keep: frozenset[str]) -> str:
+def cut_bodies(source: str, owners: Mapping[str, str], keep: frozenset[str]) -> str:
     """Cut each function whose lab is not in `keep`."""
     lines = source.split("\n")
     for name, node in reversed(list(_functions(ast.parse(source)))):
@@ -175,15 +175,15 @@ def _cut_all(source: str, owners: Mapping[str, str], keep: frozenset[str]) -> st
 
 
 def _cut(lines: list[str], name: str, node: Function, lab: str) -> None:
-    body = node.body[1:] if _is_text(node.body[0]) else node.body
+    body = node.body[1:] if is_text(node.body[0]) else node.body
     if not body or _is_ellipsis(body[0]):
         return
     first = node.body[0]
-    start = first.end_lineno if _is_text(first) else first.lineno - 1
+    start = first.end_lineno if is_text(first) else first.lineno - 1
     assert start is not None
     if start < node.lineno:  # the body stands on the line of the def
         return
-    while not _is_text(first) and lines[start - 1].lstrip().startswith("#"):
+    while not is_text(first) and lines[start - 1].lstrip().startswith("#"):
         start -= 1
     indent = " " * first.col_offset
     lines[start : node.end_lineno] = [f'{indent}raise NotImplementedError("Lab {lab}: {name}()")']
@@ -200,11 +200,11 @@ def _is_ellipsis(node: ast.stmt) -> bool:
 def excerpt(target: str, owners: Mapping[str, str], lab: str, *, cut: bool) -> str:
     """The lab's own definitions out of the target, as one text; `cut` shows signatures only."""
     keep: frozenset[str] = frozenset() if cut else frozenset({lab})
-    source = _cut_all(target, owners, keep)
+    source = cut_bodies(target, owners, keep)
     lines = source.split("\n")
     parts: list[str] = []
     for statement in statements(ast.parse(source).body, lines):
-        if any(_belongs(name, owners, lab) for name in statement.names):
+        if any(belongs(name, owners, lab) for name in statement.names):
             parts.append("\n".join(lines[statement.start : statement.end]))
     return "\n\n\n".join(parts)
 
@@ -218,7 +218,7 @@ def outline(target: str, owners: Mapping[str, str]) -> list[str]:
     """
     lines: list[str] = []
     for node in ast.parse(target).body:
-        for name in _names(node):
+        for name in names_of(node):
             lab = owners.get(name) or next(
                 (lab for symbol, lab in owners.items() if symbol.startswith(f"{name}.")), None
             )
@@ -252,179 +252,7 @@ def _outline(node: ast.stmt) -> str:
             return ast.unparse(node)
 
 
-def _belongs(name: str, owners: Mapping[str, str], lab: str) -> bool:
+def belongs(name: str, owners: Mapping[str, str], lab: str) -> bool:
     return owners.get(name) == lab or any(
         owner == lab and symbol.startswith(f"{name}.") for symbol, owner in owners.items()
     )
-
-
-def add(
-    source: str,
-    target: str,
-    owners: Mapping[str, str],
-    lab: str,
-    *,
-    cut: bool,
-    given: frozenset[str] = frozenset(),
-) -> str:
-    """The learner's source with the lab's definitions of the target laid into it.
-
-    What the learner has written stays as it is; only stubs (NotImplementedError) are replaced,
-    and that only by whole code (`cut=False`). Definitions land in the target's order.
-    """
-    keep: frozenset[str] = frozenset() if cut else frozenset({lab})
-    piece = _cut_all(target, owners, keep)
-    mine = ast.parse(source)
-    lines = source.split("\n") if source.strip() else []
-    theirs = piece.split("\n")
-    wanted = [
-        statement
-        for statement in statements(ast.parse(piece).body, theirs)
-        if any(name in given or _belongs(name, owners, lab) for name in statement.names)
-    ]
-    edits = _Edits(lines)
-    _lay(edits, statements(mine.body, lines), _order(piece), wanted, theirs, cut=cut)
-    _imports(edits, mine, piece)
-    return edits.text()
-
-
-class _Edits:
-    """Replacements of line ranges, applied from the end so that indexes stay right."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        self.ranges: list[tuple[int, int, list[str]]] = []
-        self.nodes: list[ast.stmt] = []
-
-    def replace(self, start: int, end: int, lines: list[str]) -> None:
-        self.ranges.append((start, end, lines))
-
-    def text(self) -> str:
-        lines = list(self.lines)
-        order = sorted(range(len(self.ranges)), key=lambda i: (self.ranges[i][0], i))
-        for start, end, new in (self.ranges[i] for i in reversed(order)):
-            lines[start:end] = new
-        return "\n".join(lines).strip("\n") + "\n"
-
-
-def _order(source: str) -> list[str]:
-    return [name for node in ast.parse(source).body for name in _names(node)]
-
-
-def _lay(
-    edits: _Edits,
-    mine: list[Statement],
-    order: list[str],
-    wanted: list[Statement],
-    theirs: list[str],
-    *,
-    cut: bool,
-) -> None:
-    have = {name: statement for statement in mine for name in statement.names}
-    for statement in wanted:
-        name = statement.names[0]
-        text = theirs[statement.start : statement.end]
-        existing = have.get(name)
-        if existing is None:
-            place = _place(have, order[: order.index(name)], mine)
-            edits.replace(place, place, [""] * statement.gap + text)
-            edits.nodes.append(statement.node)
-        elif not cut and _is_stub(existing.node):
-            if isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef):
-                _lay_class(edits, existing.node, statement.node, theirs)
-            else:
-                edits.replace(existing.start, existing.end, text)
-            edits.nodes.append(statement.node)
-
-
-def _lay_class(edits: _Edits, mine: ast.ClassDef, target: ast.ClassDef, theirs: list[str]) -> None:
-    """Fill the stubs of the learner's class; a lab can own single methods of it."""
-    have = {name: s for s in statements_of(mine, edits.lines) for name in s.names}
-    end = mine.end_lineno or mine.lineno
-    for statement in statements_of(target, theirs):
-        if not statement.names or _is_stub(statement.node):
-            continue
-        text = theirs[statement.start : statement.end]
-        existing = have.get(statement.names[0])
-        if existing is None:
-            edits.replace(end, end, [""] * statement.gap + text)
-        elif _is_stub(existing.node):
-            edits.replace(existing.start, existing.end, text)
-
-
-def statements_of(node: ast.ClassDef, lines: list[str]) -> list[Statement]:
-    """The statements of a class body; the header's lines are no part of them."""
-    head = node.body[0].lineno - 1
-    blank = [""] * head + lines[head:]
-    return statements(node.body, blank)
-
-
-def _place(have: Mapping[str, Statement], before: list[str], mine: list[Statement]) -> int:
-    """The line behind the nearest earlier definition of the target that the learner has."""
-    for name in reversed(before):
-        if name in have:
-            return have[name].end
-    leading = [s for s in mine if isinstance(s.node, ast.Import | ast.ImportFrom)]
-    if leading:
-        return leading[-1].end
-    return mine[0].end if mine and _is_text(mine[0].node) else 0
-
-
-def _imports(edits: _Edits, mine: ast.Module, piece: str) -> None:
-    """Add the target's imports that the laid-down code uses and the learner lacks."""
-    used = {
-        name.id for node in edits.nodes for name in ast.walk(node) if isinstance(name, ast.Name)
-    }
-    bound = {
-        alias.asname or alias.name.split(".")[0]
-        for node in ast.walk(mine)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    new: list[str] = []
-    tree = ast.parse(piece)
-    wanted = (used | {"TYPE_CHECKING"} if _only_typing(tree, used) else used) - bound
-    if not edits.lines and _is_text(tree.body[0]):
-        new += piece.split("\n")[: tree.body[0].end_lineno] + [""]
-    for node in tree.body:
-        new += _import_lines(node, wanted, bound)
-    if not new:
-        return
-    at = 0
-    for statement in statements(mine.body, edits.lines):
-        future = (
-            isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__"
-        )
-        if _is_text(statement.node) or future:
-            at = statement.end
-        else:
-            break
-    before = [""] if at else []
-    after = ["", ""] if edits.lines and not at else []
-    edits.ranges.insert(0, (at, at, before + new + after))
-
-
-def _only_typing(tree: ast.Module, used: set[str]) -> bool:
-    """Whether an import that the code uses stands below `if TYPE_CHECKING:`."""
-    return any(
-        isinstance(node, ast.If) and any(_import_lines(child, used, set()) for child in node.body)
-        for node in tree.body
-    )
-
-
-def _import_lines(node: ast.stmt, wanted: set[str], bound: set[str]) -> list[str]:
-    match node:
-        case ast.ImportFrom(module="__future__"):
-            return [] if "annotations" in bound else [ast.unparse(node), ""]
-        case ast.Import() | ast.ImportFrom():
-            names = [a for a in node.names if (a.asname or a.name.split(".")[0]) in wanted]
-            if not names:
-                return []
-            if isinstance(node, ast.Import):
-                return [ast.unparse(ast.Import(names=names))]
-            return [ast.unparse(ast.ImportFrom(node.module, names, node.level))]
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            inner = [line for child in node.body for line in _import_lines(child, wanted, bound)]
-            return ["if TYPE_CHECKING:"] + [f"    {line}" for line in inner] if inner else []
-        case _:
-            return []

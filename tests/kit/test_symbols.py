@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from textwrap import dedent
 
-from pi_course_kit import symbols
+from pi_course_kit import insertion, symbols
 
 TARGET = dedent('''\
     """A module."""
@@ -96,7 +96,7 @@ def test_a_starter_keeps_signatures_and_docstrings_and_no_body() -> None:
 def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
     source = ""
     for lab in ("1.1", "1.2", "1.3"):
-        source = symbols.add(source, TARGET, OWNERS, lab, cut=False, given=frozenset({"LIMIT"}))
+        source = insertion.add(source, TARGET, OWNERS, lab, cut=False, given=frozenset({"LIMIT"}))
         ast.parse(source)
     assert names_of(source) == names_of(TARGET)
     assert "NotImplementedError" not in source
@@ -107,7 +107,7 @@ def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
 
 
 def test_a_later_lab_is_a_stub_until_it_is_written() -> None:
-    source = symbols.add("", TARGET, OWNERS, "1.2", cut=False)
+    source = insertion.add("", TARGET, OWNERS, "1.2", cut=False)
     assert "self.items.append(thing)" in source
     assert 'raise NotImplementedError("Lab 1.3: Box.take()")' in source
     assert "def first" not in source
@@ -115,7 +115,7 @@ def test_a_later_lab_is_a_stub_until_it_is_written() -> None:
 
 def test_what_the_learner_wrote_stays() -> None:
     mine = "import json\n\n\ndef each(things):\n    return json.dumps(things)\n"
-    after = symbols.add(mine, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
+    after = insertion.add(mine, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
     assert "return json.dumps(things)" in after
     assert after.count("def each") == 1
     assert "class Thing" in after
@@ -125,17 +125,17 @@ def test_what_the_learner_wrote_stays() -> None:
 
 def test_signatures_never_replace_anything() -> None:
     mine = 'def each(things):\n    raise NotImplementedError("mine")\n'
-    after = symbols.add(mine, TARGET, OWNERS, "1.1", cut=True)
+    after = insertion.add(mine, TARGET, OWNERS, "1.1", cut=True)
     assert 'NotImplementedError("mine")' in after
-    whole = symbols.add(after, TARGET, OWNERS, "1.1", cut=False)
+    whole = insertion.add(after, TARGET, OWNERS, "1.1", cut=False)
     assert "mine" not in whole
     assert "yield thing.name" in whole
     assert "return self.name.upper()" in whole
 
 
 def test_adding_twice_changes_nothing() -> None:
-    once = symbols.add("", TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
-    assert symbols.add(once, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"})) == once
+    once = insertion.add("", TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
+    assert insertion.add(once, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"})) == once
 
 
 def test_an_excerpt_holds_the_labs_own_definitions() -> None:
