@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pi_course_kit.errors import CourseError
+
 if TYPE_CHECKING:
     from pi_course.chat import Conversation
 
@@ -46,11 +48,7 @@ def command(system: str | None, delay_ms: int, mine: Path | None) -> None:
     It runs on the finished runtime, or on your own with --mine.
     """
     _serve(mine)
-    from pi_course.chat import Conversation
-    from pi_course.rule_model import RuleModel
-    from pi_course.streaming_demo import RULES
-
-    conversation = Conversation(RuleModel(RULES, delay=delay_ms / 1000), system=system)
+    conversation = _conversation(system, delay_ms / 1000)
     _settle_terminal()
     click.echo(BANNER)
     _talk(conversation)
@@ -70,6 +68,19 @@ def _serve(mine: Path | None) -> None:
     # Not simply `import pi_course`: started inside a practice folder, that would be the learner's.
     last = int(folders()[-1].name[:2])
     source.serve(snapshot.cached_snapshot(last), brings, "the finished runtime")
+
+
+def _conversation(system: str | None, delay: float) -> Conversation:
+    try:
+        from pi_course.chat import Conversation
+        from pi_course.rule_model import RuleModel
+        from pi_course.streaming_demo import RULES
+    except ImportError as error:
+        raise CourseError(
+            f"These files can't hold a conversation yet: {error} "
+            "Make chapter 04 green there, or leave out --mine."
+        ) from error
+    return Conversation(RuleModel(RULES, delay=delay), system=system)
 
 
 def _settle_terminal() -> None:
@@ -136,6 +147,7 @@ def _history(conversation: Conversation) -> str:
         head = f"{place:>3}  {message.role:<11}"
         for line in text_of(message).split("\n"):
             # A system prompt of several lines keeps them; only the long ones are wrapped.
-            lines.append(textwrap.fill(line, width, initial_indent=head, subsequent_indent=INDENT))
+            text = textwrap.fill(line, width, initial_indent=head, subsequent_indent=INDENT)
+            lines.append(text or head.rstrip())
             head = INDENT
     return "\n".join([*lines, ""])

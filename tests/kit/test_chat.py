@@ -224,6 +224,13 @@ def test_mine_talks_through_the_learners_folder(tmp_path: Path) -> None:
     assert "assistant> Hello! " in piped(folder, "hello\n").stdout
 
 
+def test_mine_says_what_a_folder_lacks(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("4"), tmp_path / "mine").folder
+    done = piped(tmp_path, "hello\n", "--mine", str(folder))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pi_course.chat is not in your folder" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
