@@ -88,6 +88,8 @@ def test_constraints_pin_every_dependency_and_hold_nothing_else() -> None:
     for extra in project["optional-dependencies"].values():
         wanted += extra
     for requirement in map(Requirement, wanted):
+        if requirement.name == project["name"]:
+            continue
         pinned = pins.get(canonicalize_name(requirement.name))
         assert pinned is not None, f"{requirement.name} has no line in constraints.txt"
         assert pinned in requirement.specifier, f"{requirement} and {pinned} disagree"
