@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pi_course_kit.verify.case import Case
-from pi_course_kit.verify.rule import Finding, Rule
+from pi_course_kit.verify.rule import Finding, Rule, swap
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -58,5 +58,6 @@ RULES = (
         notebook,
         _clear,
         settled=True,
+        more={"stale": swap("notebooks/01-hello.ipynb", "print(1 + 1)", "print(2 + 2)")},
     ),
 )

@@ -254,7 +254,18 @@ def _late_greet(course: Path) -> None:
     sample.add_chapter(course, 4, "nod", "'nod'")
 
 
+def _rename_test(course: Path) -> None:
+    tests = course / BYE / "parent/tests"
+    (tests / "test_02_bye.py").rename(tests / "test_bye.py")
+
+
+def _solve(course: Path) -> None:
+    solved = (course / BYE / "target/pi_course/greet.py").read_bytes()
+    (course / BYE / "parent/pi_course/greet.py").write_bytes(solved)
+
+
 HELLO = "checkpoints/01-hello"
+SKIP = '@pytest.mark.skip(reason="later")\ndef test_bye_twice'
 BYE = "checkpoints/02-bye"
 TEST_BYE = f"{BYE}/parent/tests/test_02_bye.py"
 LIMIT = ("class NamelessError", "LIMIT = 3\n\n\nclass NamelessError")
@@ -271,13 +282,15 @@ RULES = (
         "The manifest's files are there, and no others; one test file, named after the chapter.",
         files,
         put(f"{HELLO}/target/pi_course/spare.py", '"""In no list."""\n'),
+        more={"renamed-test": _rename_test},
     ),
     Rule(
         "pins",
         "The collected test ids are those that the labs list, each runs, and there is one.",
         pins,
         swap(TEST_BYE, "def test_bye_name", "def test_bye_full_name"),
-        needs=("files",),
+        needs=("files", "tests"),
+        more={"none": put(TEST_BYE, '"""No test."""\n')},
     ),
     Rule(
         "tests",
@@ -288,6 +301,16 @@ RULES = (
             swap(TEST_BYE, 'assert bye("") == "bye"', 'bye("")'),
         ),
         needs=("files",),
+        more={
+            "skip": both(
+                swap(TEST_BYE, "def test_bye_twice", SKIP),
+                swap(
+                    TEST_BYE,
+                    '"""The focused test."""\n',
+                    '"""The focused test."""\n\nimport pytest\n',
+                ),
+            ),
+        },
     ),
     Rule(
         "chain",
@@ -304,6 +327,7 @@ RULES = (
         needs=("files",),
         applies=rebuilt,
         settled=True,
+        more={"solved-parent": _solve},
     ),
     Rule(
         "package",

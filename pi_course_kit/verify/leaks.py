@@ -7,12 +7,13 @@ has (`return None`, `else:`) say nothing and are left out.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from pathlib import Path
 
 from pi_course_kit import hints, snapshot, symbols
 from pi_course_kit.errors import CourseError
 from pi_course_kit.verify import sources
 from pi_course_kit.verify.case import Case
-from pi_course_kit.verify.rule import Finding, Rule, rebuilt, swap
+from pi_course_kit.verify.rule import Finding, Rule, put, rebuilt, swap
 
 RUN = 3  # so many lines of a body in a row are the answer
 TRIVIAL = 16  # characters; shorter lines are everybody's
@@ -156,6 +157,14 @@ def _signatures(case: Case, lab: str) -> Iterator[Finding]:
             yield Finding(f"{name} is not in it", f"lab {lab}, hint level 2", "Correct the symbol.")
 
 
+def _copy_target(course: Path) -> None:
+    hello = course / "checkpoints/01-hello"
+    put("checkpoints/01-hello/parent/notes.txt", (hello / TARGET).read_text(encoding="utf-8"))(
+        course
+    )
+
+
+TARGET = "target/pi_course/greet.py"
 HELLO_TOML = "checkpoints/01-hello/checkpoint.toml"
 INTERFACE = 'interface = "Words are joined with one blank."'
 ANSWER = """
@@ -170,6 +179,7 @@ RULES = (
         "The target's text is nowhere in the practice folder.",
         absent,
         swap(HELLO_TOML, INTERFACE, f"interface = '''{ANSWER}'''"),
+        more={"whole-target": _copy_target},
         needs=("files", "fresh"),
         applies=rebuilt,
     ),

@@ -293,6 +293,7 @@ RULES = (
         _edit(_survivor),
         needs=("files",),
         settled=True,
+        more={"stale": _edit(lambda proof: proof["mutants"].update(digest="0" * 16))},
     ),
     Rule(
         "hostile",

@@ -5,8 +5,8 @@ A rule that can't fail proves nothing, so a rule without its planted fault is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +31,8 @@ class Rule:
     """`needs` are rules whose failure makes this one meaningless: it then waits.
 
     `plant` breaks exactly this rule in a copy of the sample course (verify/sample.py): before
-    what is derived there is made again, or with `settled` after it.
+    what is derived there is made again, or with `settled` after it. `more` are further faults
+    by name, for a rule that can be broken in several ways.
     """
 
     id: str
@@ -41,6 +42,12 @@ class Rule:
     needs: tuple[str, ...] = ()
     applies: Callable[[Case], bool] = lambda case: True
     settled: bool = False
+    more: Mapping[str, Plant] = field(default_factory=dict[str, Plant])
+
+    @property
+    def plants(self) -> dict[str, Plant]:
+        """Every fault under the name that a trial has."""
+        return {self.id: self.plant} | {f"{self.id}/{name}": p for name, p in self.more.items()}
 
 
 def rebuilt(case: Case) -> bool:
@@ -67,18 +74,6 @@ def put(path: str, text: str) -> Plant:
         file = course / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
-
-    return plant
-
-
-def again(path: str, text: str, times: int = 1) -> Plant:
-    """A planted fault at the end of a file."""
-
-    def plant(course: Path) -> None:
-        file = course / path
-        file.write_text(
-            file.read_text(encoding="utf-8") + text * times, encoding="utf-8", newline="\n"
-        )
 
     return plant
 

@@ -233,7 +233,7 @@ RULES = (
             swap(GREET, "hello {name}", "Hello {name}"),
             swap(BYE_TOML, "given = [", 'given = ["pi_course/greet.py:hello", '),
         ),
-        needs=("files", "pins"),
+        needs=("files", "pins", "tests"),
     ),
     Rule(
         "faults",

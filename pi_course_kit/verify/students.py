@@ -172,7 +172,7 @@ RULES = (
         "Whoever hands in nothing is red, with an assertion or the name of what is missing.",
         null_students,
         _weak,
-        needs=("files", "pins", "tests", "target"),
+        needs=("files", "pins", "tests", "fresh", "target"),
         applies=rebuilt,
     ),
 )

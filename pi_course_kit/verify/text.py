@@ -79,12 +79,12 @@ def counts(found: Matrix, rules: Sequence[Rule]) -> str:
 
 def trial(found: Trial) -> str:
     """One planted fault: caught, or what went red in place of it."""
-    name = found.rule or "nothing"
+    name = f"{found.name or 'nothing':<{2 * FIRST}}"
     if found.caught:
-        return f"{name:<{FIRST}}{'caught' if found.rule else 'green'}"
+        return f"{name}{'caught' if found.name else 'green'}"
     if found.error:
-        return f"{name:<{FIRST}}ERROR: {found.error}"
-    return f"{name:<{FIRST}}NOT CAUGHT ALONE: red are {', '.join(found.red) or 'no rules'}"
+        return f"{name}ERROR: {found.error}"
+    return f"{name}NOT CAUGHT ALONE: red are {', '.join(found.red) or 'no rules'}"
 
 
 def to_json(found: Matrix, rules: Sequence[Rule]) -> dict[str, Any]:

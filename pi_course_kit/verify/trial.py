@@ -1,7 +1,7 @@
 """Plant one rule's fault in a sample course and see which rules go red.
 
-`python -m pi_course_kit.verify.trial RULE FOLDER` prints what verify found there as JSON. It is a
-process of its own because the kit reads its course once. No RULE, the empty name, plants nothing.
+`python -m pi_course_kit.verify.trial FAULT FOLDER` prints what verify found there as JSON. It is a
+process of its own because the kit reads its course once. The empty name plants nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A rule and the rules that went red for its planted fault; "" planted nothing."""
+    """A planted fault ("pins", "pins/skip") and the rules that went red; "" planted nothing."""
 
-    rule: str
+    name: str
     red: tuple[str, ...]
     error: str
 
@@ -35,22 +35,26 @@ class Trial:
     def caught(self) -> bool:
         return not self.error and self.red == ((self.rule,) if self.rule else ())
 
+    @property
+    def rule(self) -> str:
+        return self.name.partition("/")[0]
+
 
 def self_test(rules: Sequence[Rule]) -> Iterator[Trial]:
     """The sample course untouched, then with each rule's fault."""
     with TemporaryDirectory(prefix="pi-course-") as folder, ThreadPoolExecutor(2) as pool:
-        names = ["", *(rule.id for rule in rules)]
-        waiting = [pool.submit(_trial, name, Path(folder) / (name or "nothing")) for name in names]
+        names = ["", *(name for rule in rules for name in rule.plants)]
+        waiting = [pool.submit(_trial, n, Path(folder) / str(i)) for i, n in enumerate(names)]
         for trial in waiting:
             yield trial.result()
 
 
-def _trial(rule: str, folder: Path) -> Trial:
+def _trial(name: str, folder: Path) -> Trial:
     environment = {k: v for k, v in os.environ.items() if k != "PI_COURSE_SOURCE"}
     environment |= {"PI_COURSE_DATA": str(folder), "PI_COURSE_CACHE": str(folder / "cache")}
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", __name__, rule, str(folder)],
+            [sys.executable, "-P", "-m", __name__, name, str(folder)],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             encoding="utf-8",
@@ -58,30 +62,30 @@ def _trial(rule: str, folder: Path) -> Trial:
             env=environment,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Trial(rule, (), str(error))
+        return Trial(name, (), str(error))
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return Trial(rule, (), done.stderr.strip()[-2000:])
+        return Trial(name, (), done.stderr.strip()[-2000:])
     states = [state for row in found["chapters"] for state in row["rules"].items()]
-    return Trial(rule, tuple(sorted({name for name, state in states if state == "failed"})), "")
+    return Trial(name, tuple(sorted({rule for rule, state in states if state == "failed"})), "")
 
 
-def main(rule: str, root: Path) -> None:
+def main(name: str, root: Path) -> None:
     from pi_course_kit import checkpoint
     from pi_course_kit.verify import text
     from pi_course_kit.verify.matrix import RULES, prove
 
-    chosen = [each for each in RULES if each.id == rule]
+    chosen = [each for each in RULES if name in each.plants]
     sample.write(root)
     for each in chosen:
         if not each.settled:
-            each.plant(root)
+            each.plants[name](root)
     sample.settle(root)
     sign()
     for each in chosen:
         if each.settled:
-            each.plant(root)
+            each.plants[name](root)
     print(json.dumps(text.to_json(prove(checkpoint.checkpoints()), RULES)))
 
 
@@ -98,6 +102,8 @@ def sign() -> None:
         course = Course(checkpoint.checkpoints(), scratch, Future())
         for chapter in course.chapters:
             with opened(course, chapter) as case:
+                if not case.test.is_file():
+                    continue
                 signed: proof.Proof = {
                     "mutants": {"total": 20, "noticed": 20, "survivors": []},
                     "commands": {"ran": proof.run_commands(case), "wrong": {}},
