@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import click
 
 
-def prologue() -> str:
+Write = Callable[[str], None]
+
+
+def prologue(write: Write) -> None:
     from pi_course.prologue import format_trace, run_prologue
 
-    return format_trace(run_prologue())
+    write(format_trace(run_prologue()) + "\n")
+
+
+def streaming(write: Write) -> None:
+    import asyncio
+
+    from pi_course.streaming_demo import streaming_demo
+
+    asyncio.run(streaming_demo(write))
 
 
 # name: (what it shows, the function that plays it)
-DEMOS: dict[str, tuple[str, Callable[[], str]]] = {
+DEMOS: dict[str, tuple[str, Callable[[Write], None]]] = {
     "prologue": ("One request through the whole loop, as a trace of seven events.", prologue),
+    "streaming": ("Three lines to a scripted model, one of which fails.", streaming),
 }
 
 
@@ -40,7 +53,7 @@ def command(name: str | None) -> None:
     last = int(folders()[-1].name[:2])
     brings = source.brought_by(data_dir("checkpoints"))
     source.serve(snapshot.cached_snapshot(last), brings, "the finished runtime")
-    click.echo(DEMOS[name][1]())
+    DEMOS[name][1](partial(click.echo, nl=False))
 
 
 def _listed() -> str:

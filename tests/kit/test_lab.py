@@ -207,6 +207,15 @@ def test_demo_prologue_prints_the_trace() -> None:
     assert done.stdout.endswith("07 assistant_message model tiny-pi\n")
 
 
+def test_demo_streaming_equals_the_kept_file() -> None:
+    kept = checkpoint.find("4").folder / "parent" / "tests" / "04-streaming-demo.txt"
+    done = subprocess.run(
+        [sys.executable, "-m", "pi_course_kit.cli", "demo", "streaming"], capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == kept.read_bytes()
+
+
 def test_demo_lists_what_exists() -> None:
     listed = CliRunner().invoke(main, ["demo"])
     assert listed.exit_code == 0 and "prologue" in listed.output
