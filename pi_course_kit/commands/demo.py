@@ -7,7 +7,6 @@ from functools import partial
 
 import click
 
-
 Write = Callable[[str], None]
 
 
