@@ -15,10 +15,11 @@ from typing import Any
 from pi_course_kit.limits import ForkCount
 
 KIT = "pi_course_kit"
+ALONE = "it must stand on its own, without the course's kit"
 
 
 class KitRefused(ImportError):
-    """Learner code reached for the course's own files."""
+    """Learner code reached for the course's own files, or for a mock."""
 
 
 class Audit:
@@ -45,10 +46,12 @@ class Audit:
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             if self._is_solution(args[0]):
-                self._refuse(f"reads the course's own {_tail(args[0])}")
+                self._refuse(f"reads the course's own {_tail(args[0])}: {ALONE}")
         elif event == "import":
             if args[0].split(".")[0] == KIT:
-                self._refuse(f"imports {args[0]}")
+                self._refuse(f"imports {args[0]}: {ALONE}")
+            elif args[0] == "unittest.mock":
+                self._refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif event in ("os.fork", "os.forkpty"):
             self._forks.add()
 
@@ -62,7 +65,7 @@ class Audit:
         return real.startswith(self._solutions) and not real.startswith(self._allowed)
 
     def _refuse(self, what: str) -> None:
-        sentence = f"your code {what}: it must stand on its own, without the course's kit"
+        sentence = f"your code {what}"
         self._refused(sentence)
         raise KitRefused(sentence)
 

@@ -199,7 +199,15 @@ def _settle(root: Path) -> None:
 
 
 def _lines(descriptor: int) -> TextIO:
-    return open(descriptor, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    return open(
+        descriptor,
+        "w",
+        buffering=1,
+        encoding="utf-8",
+        errors="backslashreplace",
+        newline="\n",
+        closefd=False,
+    )
 
 
 def main() -> int:

@@ -77,3 +77,25 @@ def _parts(module: ModuleType) -> Iterator[_Part]:
 def _part(label: str, home: Mapping[str, Any], name: str, value: Any) -> _Part:
     code = value.__code__ if _isinstance(value, FunctionType) else None
     return _Part(label, home, name, value, code)
+
+
+def equal_to_everything(package: str) -> list[str]:
+    """Classes defined below `package` whose instances pass every `assert actual == expected`."""
+    found: list[str] = []
+    todo: list[type[Any]] = [object]
+    while todo:
+        for cls in type.__subclasses__(todo.pop()):
+            todo.append(cls)
+            equal = vars(cls).get("__eq__")
+            if cls.__module__.startswith(package) and _isinstance(equal, FunctionType):
+                try:
+                    make: Any = cls.__new__
+                    if equal(make(cls), _Other()) is True:
+                        found.append(cls.__qualname__)
+                except Exception:  # it looks at attributes, so it does compare something
+                    continue
+    return found
+
+
+class _Other:
+    """Something that no learner's class has heard of."""

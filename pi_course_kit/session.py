@@ -53,7 +53,7 @@ class Session:
         self._fork = fork
         self._folder = tempfile.TemporaryDirectory(prefix="pi-course-", ignore_cleanup_errors=True)
         self.home = Path(self._folder.name).resolve()
-        (self.home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        (self.home / "pytest.ini").write_text("[pytest]\n", encoding="utf-8", newline="\n")
         self._job = self._describe([test.resolve() for test in tests], owner, list(preload))
         self._count = 0
         self._busy = False

@@ -197,6 +197,11 @@ class Verdict:
             return f"Your code broke the test run itself{self._at()} ({crash['error']})."
         if end is not None and not alive:
             return "A test that must fail did not: your code changed pytest, so no result counts."
+        if end is not None and end.get("equal"):
+            names = ", ".join(end["equal"][:3])
+            return (
+                f"Your code has a class that is equal to everything ({names}): that proves nothing."
+            )
         return None
 
     def _stop_in_a_test(self) -> str | None:

@@ -510,6 +510,49 @@ def test_catching_the_refusal_does_not_help(red) -> None:
     )
 
 
+@pytest.mark.parametrize("base", ["", "(str)", "(dict)"])
+def test_a_value_that_is_equal_to_everything_is_red(red, base: str) -> None:
+    result = red(
+        f"""\
+        class Yes{base}:
+            def __eq__(self, other):
+                return True
+            __hash__ = None
+
+        def greet(name):
+            return Yes()
+
+        count = join = greet
+        """
+    )
+    assert {test.outcome for test in result.tests} == {"passed"}
+    assert result.sentence == (
+        "Your code has a class that is equal to everything (Yes): that proves nothing."
+    )
+
+
+def test_a_mock_is_red(red) -> None:
+    result = red("from unittest.mock import ANY\ndef greet(name):\n    return ANY\n")
+    assert result.sentence == (
+        "Your code imports unittest.mock: a mock can be equal to whatever is expected."
+    )
+
+
+def test_a_class_with_an_honest_equality_is_green(learner) -> None:
+    honest = """
+class Point:
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return self.x == other.x
+class Same:
+    def __eq__(self, other):
+        return isinstance(other, Same)
+"""
+    learner.write(SOLUTION + honest)
+    assert learner.check().verdict == "green"
+
+
 def test_many_slow_failures_do_not_add_up(with_tests) -> None:
     learner = with_tests("    from", "    import time\n\n    time.sleep(0.2)\n    from")
     learner.write("")
