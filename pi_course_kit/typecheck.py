@@ -32,11 +32,18 @@ class Diagnostic:
 
 def type_check(paths: Sequence[Path], root: Path) -> list[Diagnostic]:
     """The errors that strict mode finds in `paths`, with `pi_course` taken from `root`."""
-    return type_check_all({root: paths})[root]
+    with tempfile.TemporaryDirectory(prefix="pi-course-types-") as folder:
+        return type_check_all({root: paths}, Path(folder))[root]
 
 
-def type_check_all(roots: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Diagnostic]]:
-    """`type_check` of several roots in one start of the checker, which costs more than its work."""
+def type_check_all(
+    roots: Mapping[Path, Sequence[Path]], home: Path
+) -> dict[Path, list[Diagnostic]]:
+    """`type_check` of several roots in one start of the checker, which costs more than its work.
+
+    The project file goes to `home`. It must lie above the roots when there are several: the
+    checker then keeps their packages apart, and otherwise takes one's class for the other's.
+    """
     real = {root: root.resolve() for root in roots}
     config = {
         "include": [str(path.resolve()) for paths in roots.values() for path in paths],
@@ -46,7 +53,7 @@ def type_check_all(roots: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Diag
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
     }
-    report = _report(config)
+    report = _report(config, home)
     return {
         root: [
             Diagnostic(
@@ -62,24 +69,18 @@ def type_check_all(roots: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Diag
     }
 
 
-def _report(config: Mapping[str, object]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="pi-course-types-") as folder:
-        project = Path(folder) / "pyrightconfig.json"
-        project.write_text(json.dumps(config), encoding="utf-8", newline="\n")
-        command = [sys.executable, "-P", "-m", "basedpyright", "--outputjson"]
-        command += ["--pythonpath", sys.executable, "--project", str(project)]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                timeout=SECONDS,
-                stdin=subprocess.DEVNULL,
-                cwd=folder,
-            )
-            report = json.loads(done.stdout)
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise CourseError(
-                f"The type checker did not answer ({error}). "
-                "Run `pi-course doctor`; the tests do not need it."
-            ) from error
-    return report
+def _report(config: Mapping[str, object], home: Path) -> dict[str, Any]:
+    project = home / "pyrightconfig.json"
+    project.write_text(json.dumps(config), encoding="utf-8", newline="\n")
+    command = [sys.executable, "-P", "-m", "basedpyright", "--outputjson"]
+    command += ["--pythonpath", sys.executable, "--project", str(project)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL, cwd=home
+        )
+        return json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise CourseError(
+            f"The type checker did not answer ({error}). "
+            "Run `pi-course doctor`; the tests do not need it."
+        ) from error

@@ -148,7 +148,7 @@ def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnos
                 snapshot.write(files, broken)
                 roots[broken] = [broken / fault.file]
                 _break(broken / fault.file, chapter, fault.id)
-    found: Mapping[Path, list[Diagnostic]] = type_check_all(roots)
+    found: Mapping[Path, list[Diagnostic]] = type_check_all(roots, folder)
     return {root.name: errors for root, errors in found.items()}
 
 
