@@ -76,6 +76,16 @@ def _answers(case: Case, file: str) -> list[list[str]]:
     return body_lines(case.target_text(file), symbols.owners(case.chapter, file))
 
 
+def _shown(case: Case, file: str) -> set[str]:
+    """Lines that stand in bodies which are there from the start."""
+    lines: set[str] = set()
+    if case.chapter.starters:
+        owners = symbols.owners(case.chapter, file)
+        for part in body_lines(symbols.starter(case.target_text(file), owners)):
+            lines |= set(part)
+    return lines
+
+
 def absent(case: Case) -> Iterator[Finding]:
     """No teaching file whole, and no three lines of a body in a row, anywhere in the folder."""
     answers = answer_runs(case)
@@ -109,12 +119,11 @@ def _can_be_cut(case: Case, file: str) -> bool:
 
 def hint_truth(case: Case) -> Iterator[Finding]:
     """Levels 1 and 2 name what is there; levels 1 to 3 hold no line of an answer's body."""
-    answer = {
-        line: file
-        for file in case.chapter.files
-        for lines in _answers(case, file)
-        for line in lines
-    }
+    answer: dict[str, str] = {}
+    for file in case.chapter.files:
+        shown = _shown(case, file)
+        lines = (line for part in _answers(case, file) for line in part)
+        answer |= {line: file for line in lines if line not in shown}
     for lab in case.chapter.labs:
         for level in (1, 2, 3):
             where = f"lab {lab.id}, hint level {level}"
