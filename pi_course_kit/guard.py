@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -118,7 +119,10 @@ class Guard:
             limits, records = Limits(**run["limits"]), Path(run["records"])
             child = partial(self._run, session, run)
             answer = supervisor.run(child, limits, records, self._forks)
-            self._control.write(answer)
+            with contextlib.suppress(BrokenPipeError):
+                self._control.write(answer)
+        # The parent has gone; if it was killed, nobody else tidies up.
+        shutil.rmtree(self._job["home"], ignore_errors=True)
 
     def _run(self, session: pytest.Session, run: dict[str, Any]) -> None:
         """Run the tests on one folder and end this process."""

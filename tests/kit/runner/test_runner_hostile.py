@@ -561,7 +561,7 @@ def test_many_slow_failures_do_not_add_up(with_tests) -> None:
     assert "tests had failed" in result.tests[1].message
 
 
-def test_a_caller_that_is_interrupted_leaves_nothing(learner) -> None:
+def test_a_caller_that_is_killed_leaves_nothing(learner, tmp_path: Path) -> None:
     learner.write("while True:\n    pass\n")
     code = f"""
 from pathlib import Path
@@ -569,12 +569,21 @@ from pi_course_kit.session import Session
 session = Session([Path({str(focused(learner))!r})])
 session.run(Path({str(learner.folder)!r}))
 """
-    caller = subprocess.Popen([sys.executable, "-P", "-c", code])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    caller = subprocess.Popen(
+        [sys.executable, "-P", "-c", code], env={**os.environ, "TMPDIR": str(scratch)}
+    )
     while not _running_in(learner.folder):
         assert caller.poll() is None
     caller.kill()
     caller.wait()
     assert running_in(learner.folder) == []
+    for _ in range(250):
+        if not list(scratch.iterdir()):
+            break
+        threading.Event().wait(0.02)
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_run_can_be_stopped_from_another_thread(learner) -> None:
