@@ -42,6 +42,7 @@ def parent(case: Case) -> Iterator[Finding]:
             f"the untouched parent is {result.verdict}", where, "The tests must ask for new code."
         )
     passed = [test.id for test in result.tests if test.outcome == "passed"]
+    passed = [name for name in passed if _asks_for_new_code(case, name)]
     if passed:
         yield Finding(
             f"green before a line is written: {', '.join(passed)}",
@@ -53,6 +54,13 @@ def parent(case: Case) -> Iterator[Finding]:
         yield Finding(
             f"check shows as missing: {shown}", where, "Make first_red equal to it, line by line."
         )
+
+
+def _asks_for_new_code(case: Case, test: str) -> bool:
+    """Whether a test reaches a teaching file; one that looks at given files alone may be green."""
+    text = sources.with_helpers(sources.read(case.test), test.partition("[")[0])
+    files = snapshot.snapshot_files(case.number)
+    return not sources.reached(text, files).isdisjoint(case.chapter.files)
 
 
 def target(case: Case) -> Iterator[Finding]:

@@ -94,6 +94,24 @@ def _direct(text: str, files: Mapping[str, Path]) -> Iterator[str]:
                 yield path
 
 
+def with_helpers(text: str, name: str) -> str:
+    """A top-level function of a text with the functions and classes of the text that it uses."""
+    module = parsed(text)
+    there = {
+        node.name: node
+        for node in (module.body if module else ())
+        if isinstance(node, Function | ast.ClassDef)
+    }
+    found: dict[str, str] = {}
+    todo = [name]
+    while todo:
+        node = there.get(todo.pop())
+        if node is not None and node.name not in found:
+            found[node.name] = ast.unparse(node)
+            todo += [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
+    return "\n\n".join(found.values())
+
+
 def digest(parts: Iterable[bytes]) -> str:
     total = hashlib.sha256()
     for part in parts:

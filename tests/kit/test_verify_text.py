@@ -164,3 +164,10 @@ def test_what_a_text_reaches_goes_through_the_files(tmp_path: Path) -> None:
 )
 def test_names_in_code_spans(span: str, names: list[str]) -> None:
     assert isolation._quoted_names(span) == names  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_test_is_read_with_what_it_calls() -> None:
+    text = "def a():\n    import x\n\ndef b():\n    return a()\n\ndef test_it():\n    b()\n\ndef c(): ...\n"
+    found = sources.with_helpers(text, "test_it")
+    assert "import x" in found
+    assert "def c" not in found
