@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import ast
+import re
 import unicodedata
 
 MARK = "^ first difference"
+TWIN = {"==": "^ looks equal, but is not", "is": "^ equal, but another object"}
+OTHER = re.compile(r"(is not|not in|in|!=|<=?|>=?) |pytest\.raises\(")
 SHORT = 8  # up to this length one sees the difference without a mark
 MOST = 12  # lines of one value
 
 
 def compare(expected: str | None, got: str | None, room: int) -> tuple[list[str], list[str]]:
-    """The lines of both reprs; a line with a mark follows the line of `got` that differs."""
+    """The lines of both reprs; a line with a mark follows the line of `got` that differs.
+
+    `expected` may begin with an operator: "is" compares the values behind it, others nothing.
+    """
+    if expected and OTHER.match(expected):
+        return _fold(expected.split("\n"), room), _fold((got or "").split("\n"), room)
+    value = (expected or "").removeprefix("is ")
+    if value != (expected or ""):
+        _, shown = compare(value, got, room)
+        twin = value == got
+        return _fold([f"is {value}"], room), [*shown[:-1], TWIN["is"]] if twin else shown
     mine, theirs = _lines(got, expected)
-    if not mine or not theirs or mine == theirs:
+    if not mine or not theirs:
         return _fold(theirs, room), _fold(mine, room)
+    if mine == theirs:
+        return _fold(theirs, room), [*_fold(mine, room), TWIN["=="]]
     row = next((i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), None)
     if row is None:
         row = min(len(mine), len(theirs))

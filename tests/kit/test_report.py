@@ -165,12 +165,30 @@ def test_the_same_reason_is_told_once_in_full(chapter) -> None:
         (r"'lines\nb'", r"'lines \nb'", [r"'lines \nb'", "      ^ first difference"]),
         ("'练习练习 one'", "'练习练习 two'", ["'练习练习 two'", "          ^ first difference"]),
         ("'" + "a" * 50 + "'", "'" + "a" * 30 + "'", ["'" + "a" * 30 + "'", " " * 31 + "^"]),
+        # Identity is no text: `is` has no part in the comparison.
+        ("is Message(1)", "Message(1)", ["Message(1)", "^ equal, but another object"]),
+        (
+            "is <class 'tuple'>",
+            "<class 'list'>",
+            ["<class 'list'>", "        ^ first difference"],
+        ),
+        ("is None", "'text'", ["'text'"]),
+        # Other operators, and what was raised instead, have no first difference.
+        ("is not None", "None", ["None"]),
+        ("not in ('stop', 'length')", "'stop and go'", ["'stop and go'"]),
+        ("< 1000000000", "2000000000", ["2000000000"]),
+        ("pytest.raises(ValueError)", "TypeError raised", ["TypeError raised"]),
     ],
 )
 def test_values_show_their_first_difference(
     expected: str | None, got: str | None, lines: list[str]
 ) -> None:
     assert compare(expected, got, 40)[1] == lines
+
+
+def test_an_equal_value_of_another_type_says_so() -> None:
+    assert compare("1.0", "1.0", 40)[1] == ["1.0", "^ looks equal, but is not"]
+    assert compare("is 'a'", "'a'", 40)[0] == ["is 'a'"]
 
 
 def test_long_values_keep_the_lines_around_the_difference() -> None:
