@@ -22,6 +22,7 @@ from pi_course_kit.limits import TimeIsUp
 SHOWN = 300  # characters of a value
 ASSERT_LINES = 5  # of pytest's explanation of an assert without a comparison
 BEFORE = 100  # of them, what stands before the first difference
+PYDANTIC_LINK = re.compile(r"\n +For further information visit https://errors\.pydantic\.dev\S*")
 
 DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Frame = tuple[CodeType, int]
@@ -189,9 +190,10 @@ def _is_pytest(error: BaseException) -> bool:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:4000]
+        text = str(error)[:4000]
     except Exception as worse:  # a learner's __str__
         return f"<its str raised {type(worse).__name__}>"
+    return PYDANTIC_LINK.sub("", text)
 
 
 def _special(error: BaseException) -> str | None:
@@ -201,6 +203,8 @@ def _special(error: BaseException) -> str | None:
             return "your code asked for more memory than check allows"
         case "SystemExit" if isinstance(error, SystemExit):
             return f"your code called sys.exit({show(error.code)})"
+        case "BdbQuit":
+            return "breakpoint() can't be used under check: nobody is there to type; use print()"
         case "KeyboardInterrupt":
             return "your code raised KeyboardInterrupt"
         case "Skipped":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ NAME = 50  # columns of a lab's title
 FULL = 3  # failing tests of the first failing lab that are shown in full
 LINES = 6  # further ones, a line each
 PRINTED = 20  # last lines of what the learner's code printed
+# What pdb prints where it stops: the place, the line, and a prompt for which there is no input.
+DEBUGGER = re.compile(r"^> .*\(\d+\).*\n-> .*\n(\(Pdb\) *\n?)*", re.MULTILINE)
 COLOURS = {"green": "green", "red": "red", "error": "yellow"}
 
 
@@ -37,8 +40,11 @@ def text(result: CheckResult, chapter: Checkpoint, folder: Path, *, colour: bool
         )
     if red := next((test.lab for test in result.tests if test.outcome != "passed"), None):
         parts.append(f"  next      pi-course hint {red}")
-    if result.printed.strip():
-        parts.append("\n".join(_printed(result.printed)))
+    printed = result.printed
+    if any(test.type == "BdbQuit" for test in result.tests):
+        printed = DEBUGGER.sub("", printed)
+    if printed.strip():
+        parts.append("\n".join(_printed(printed)))
     parts.extend("\n".join(_wrap(f"Note: {note}")) for note in result.notes)
     if result.verdict == "green":
         parts.append(_next(chapter, result.lab))
@@ -172,9 +178,10 @@ def _full(test: TestResult, said: str | None, paint: _Paint) -> Iterator[str]:
 
 
 def _field(name: str, value: str) -> Iterator[str]:
-    for index, line in enumerate(value.split("\n")):
-        for part in textwrap.wrap(line, WIDTH - 12) or [""]:
-            yield f"  {name if not index else '':<10}{part}"
+    for line in value.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        for part in textwrap.wrap(line, WIDTH - 12, subsequent_indent=indent) or [""]:
+            yield f"  {name:<10}{part}".rstrip()
             name = ""
 
 
