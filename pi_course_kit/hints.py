@@ -16,17 +16,20 @@ from pi_course_kit.errors import CourseError
 LEVELS = {1: "where", 2: "signature", 3: "pseudocode", 4: "local code"}
 
 
-def hint(chapter: Checkpoint, lab: Lab, level: int) -> str:
-    """The text of one rung."""
+def hint(chapter: Checkpoint, lab: Lab, level: int, name: str | None = None) -> str:
+    """The text of one rung; with `name`, levels 2 and 4 show that definition alone."""
     if level not in LEVELS:
         raise CourseError(f"There is no hint level {level}. The levels are 1 to 4.")
     if chapter.mode == "observe":
         return f"Chapter {chapter.nn} is observed: everything is there. {lab.expect}"
+    if name is not None and name not in (symbol.partition(":")[2] for symbol in lab.symbols):
+        known = ", ".join(symbol.partition(":")[2] for symbol in lab.symbols)
+        raise CourseError(f"Lab {lab.id} has no {name!r}. Its names are: {known}.")
     if level == 1:
         return _where(chapter, lab)
     if level == 3:
         return _pseudocode(chapter, lab)
-    return _code(chapter, lab, cut=level == 2)
+    return _code(chapter, lab, name, cut=level == 2)
 
 
 def _files(chapter: Checkpoint, lab: Lab) -> list[tuple[str, list[str]]]:
@@ -41,12 +44,18 @@ def _where(chapter: Checkpoint, lab: Lab) -> str:
     lines: list[str] = []
     before = snapshot.snapshot_files(chapter.number - 1)
     for file, names in _files(chapter, lab):
-        how = "has to gain" if file in before else "is yours to write; it needs"
-        lines.append(f"{file} {how}:")
+        if file not in before:
+            lines.append(f"{file} is yours to write. This lab needs in it:")
+        else:
+            there = symbols.names(before[file].read_text(encoding="utf-8"))
+            last = [name for name in there if "." not in name][-1]
+            lines.append(f"{file} is there already. Below {last} it has to gain:")
         lines += [f"  {name}" for name in names]
     lines.append("")
     lines.append("The tests that look at it:")
-    lines += [f"  {step.name}: {', '.join(step.tests)}" for step in lab.steps]
+    for step in lab.steps:
+        count = len(step.tests)
+        lines.append(f"  {step.name}: {count} {'test' if count == 1 else 'tests'}")
     return "\n".join(lines)
 
 
@@ -59,45 +68,47 @@ def _pseudocode(chapter: Checkpoint, lab: Lab) -> str:
     return found[1].strip()
 
 
-def _code(chapter: Checkpoint, lab: Lab, *, cut: bool) -> str:
+def _code(chapter: Checkpoint, lab: Lab, name: str | None, *, cut: bool) -> str:
     parts: list[str] = []
     for file, _ in _files(chapter, lab):
         target = snapshot.snapshot_files(chapter.number)[file].read_text(encoding="utf-8")
-        text = symbols.excerpt(target, symbols.owners(chapter, file), lab.id, cut=cut)
-        parts.append(f"# {file}\n\n{text}")
+        owners = symbols.owners(chapter, file)
+        if name is not None:
+            owners = {own: lab for own, lab in owners.items() if own == name}
+        text = symbols.excerpt(target, owners, lab.id, cut=cut)
+        if text:
+            parts.append(f"# {file}\n\n{text}")
     return "\n\n\n".join(parts)
 
 
-def write_hint(folder: Path, chapter: Checkpoint, lab: Lab, level: int) -> list[str]:
+def write_hint(
+    folder: Path, chapter: Checkpoint, lab: Lab, level: int
+) -> list[tuple[str, insertion.Laid]]:
     """Lay the lab's signatures (2) or code (4) into the practice folder's files.
 
-    Returns the files that changed. What the learner wrote stays; only stubs are replaced.
+    Returns what was laid and kept for each file. All files are worked out before one is written.
     """
     if level not in (2, 4):
         raise CourseError(
             f"Level {level} is text to read. --write takes 2 (signatures) or 4 (code)."
         )
-    changed: list[str] = []
+    results: list[tuple[str, insertion.Laid]] = []
     for file, _ in _files(chapter, lab):
         path = folder / file
         source = path.read_text(encoding="utf-8") if path.is_file() else ""
         target = snapshot.snapshot_files(chapter.number)[file].read_text(encoding="utf-8")
+        owners, given = symbols.owners(chapter, file), symbols.given(chapter, file)
         try:
-            after = insertion.add(
-                source,
-                target,
-                symbols.owners(chapter, file),
-                lab.id,
-                cut=level == 2,
-                given=symbols.given(chapter, file),
-            )
+            laid = insertion.add(source, target, owners, lab.id, cut=level == 2, given=given)
         except SyntaxError as error:
             raise CourseError(
                 f"{path}, line {error.lineno}: {error.msg}. "
                 "Nothing was written; correct that line first."
             ) from error
-        if after != source:
+        results.append((file, laid))
+    for file, laid in results:
+        if laid.names:
+            path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(after, encoding="utf-8", newline="\n")
-            changed.append(file)
-    return changed
+            path.write_text(laid.source, encoding="utf-8", newline="\n")
+    return results

@@ -1,23 +1,28 @@
 """Lay definitions of the target into a learner's file.
 
-What the learner has written stays as it is. New definitions land in the target's order, with
-the imports that they use.
+What the learner has written stays as it is: only stubs (NotImplementedError) are replaced, and
+that by whole code only. New definitions land in the target's order, with the imports and the
+given helpers that they use.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from pi_course_kit.symbols import (
-    Statement,
-    belongs,
-    cut_bodies,
-    is_stub,
-    is_text,
-    names_of,
-    statements,
-)
+from pi_course_kit import imports
+from pi_course_kit.errors import CourseError
+from pi_course_kit.symbols import Statement, belongs, cut_bodies, is_stub, is_text, statements
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The new text of a file, the names laid into it, and those of the learner's that were kept."""
+
+    source: str
+    names: tuple[str, ...]
+    kept: tuple[str, ...]
 
 
 def add(
@@ -28,26 +33,103 @@ def add(
     *,
     cut: bool,
     given: frozenset[str] = frozenset(),
-) -> str:
-    """The learner's source with the lab's definitions of the target laid into it.
+) -> Laid:
+    """The learner's source with the lab's definitions of the target in it, bodies cut or whole.
 
-    What the learner has written stays as it is; only stubs (NotImplementedError) are replaced,
-    and that only by whole code (`cut=False`). Definitions land in the target's order.
+    Raises CourseError where the lab stands on a name of an earlier lab that is not there yet.
     """
-    keep: frozenset[str] = frozenset() if cut else frozenset({lab})
-    piece = cut_bodies(target, owners, keep)
+    piece = cut_bodies(target, owners, frozenset() if cut else frozenset({lab}))
+    tree = ast.parse(piece)
+    theirs = statements(tree.body, piece.split("\n"))
+    if not source.strip():
+        source = f"{_docstring(piece, tree)}\n"
     mine = ast.parse(source)
-    lines = source.split("\n") if source.strip() else []
-    theirs = piece.split("\n")
-    wanted = [
-        statement
-        for statement in statements(ast.parse(piece).body, theirs)
-        if any(name in given or belongs(name, owners, lab) for name in statement.names)
-    ]
+    lines = source.split("\n")
+    have = {name: s for s in statements(mine.body, lines) for name in s.names}
+    asked = [s for s in theirs if any(belongs(name, owners, lab) for name in s.names)]
+    wanted = [s for s in asked if _missing(s, have, lines, piece.split("\n"), cut=cut)]
+    kept = tuple(s.names[0] for s in asked if s not in wanted and not _same(s, have))
+    if not wanted:
+        return Laid(source, (), kept)
+    used = _used(wanted)
+    helpers = _helpers(theirs, used, given - have.keys())
+    _refuse_gaps(used, owners, lab, have)
     edits = _Edits(lines)
-    _lay(edits, statements(mine.body, lines), _order(piece), wanted, theirs, cut=cut)
-    _imports(edits, mine, piece)
-    return edits.text()
+    chosen = [s for s in theirs if s in wanted or s in helpers]
+    order = [name for s in theirs for name in s.names]
+    for statement in chosen:
+        _lay(edits, statement, have, order, mine, piece.split("\n"))
+    text = edits.text()
+    uses = _used(chosen)
+    new = imports.needed(tree, uses, imports.bound_names(mine))
+    laid = tuple(s.names[0] for s in wanted)
+    return Laid(imports.merge(text, new), laid, kept)
+
+
+def _docstring(piece: str, tree: ast.Module) -> str:
+    first = tree.body[0] if tree.body else None
+    if first is None or not is_text(first):
+        return ""
+    return "\n".join(piece.split("\n")[first.lineno - 1 : first.end_lineno])
+
+
+def _missing(
+    statement: Statement,
+    have: Mapping[str, Statement],
+    lines: list[str],
+    theirs: list[str],
+    *,
+    cut: bool,
+) -> bool:
+    existing = have.get(statement.names[0])
+    if existing is None or cut:
+        return existing is None
+    if not (isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef)):
+        return is_stub(existing.node)
+    whole = [s for s in _members(statement.node, theirs) if s.names and not is_stub(s.node)]
+    own = {name: s for s in _members(existing.node, lines) for name in s.names}
+    stubs = any(is_stub(s.node) for s in own.values())
+    return stubs and any(_missing(s, own, lines, theirs, cut=False) for s in whole)
+
+
+def _same(statement: Statement, have: Mapping[str, Statement]) -> bool:
+    existing = have.get(statement.names[0])
+    return existing is not None and ast.dump(existing.node) == ast.dump(statement.node)
+
+
+def _used(chosen: Sequence[Statement]) -> set[str]:
+    return {n.id for s in chosen for n in ast.walk(s.node) if isinstance(n, ast.Name)}
+
+
+def _helpers(theirs: Sequence[Statement], used: set[str], free: frozenset[str]) -> list[Statement]:
+    """The given definitions that the laid ones use, directly or through each other."""
+    found: list[Statement] = []
+    reached = set(used)
+    while True:
+        new = [
+            s
+            for s in theirs
+            if s not in found and any(name in reached and name in free for name in s.names)
+        ]
+        if not new:
+            return found
+        found += new
+        reached |= _used(new)
+
+
+def _refuse_gaps(
+    used: set[str], owners: Mapping[str, str], lab: str, have: Mapping[str, Statement]
+) -> None:
+    for name, owner in owners.items():
+        if name in used and name not in have and _number(owner) < _number(lab):
+            raise CourseError(
+                f"Lab {lab} needs {name} of lab {owner}, which your file does not have yet. "
+                "Nothing was written; write or lay that lab first."
+            )
+
+
+def _number(lab: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in lab.split("."))
 
 
 class _Edits:
@@ -55,55 +137,44 @@ class _Edits:
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.ranges: list[tuple[int, int, list[str]]] = []
-        self.nodes: list[ast.stmt] = []
+        self._ranges: list[tuple[int, int, list[str]]] = []
 
     def replace(self, start: int, end: int, lines: list[str]) -> None:
-        self.ranges.append((start, end, lines))
+        self._ranges.append((start, end, lines))
 
     def text(self) -> str:
         lines = list(self.lines)
-        order = sorted(range(len(self.ranges)), key=lambda i: (self.ranges[i][0], i))
-        for start, end, new in (self.ranges[i] for i in reversed(order)):
+        order = sorted(range(len(self._ranges)), key=lambda i: (self._ranges[i][0], i))
+        for start, end, new in (self._ranges[i] for i in reversed(order)):
             lines[start:end] = new
         return "\n".join(lines).strip("\n") + "\n"
 
 
-def _order(source: str) -> list[str]:
-    return [name for node in ast.parse(source).body for name in names_of(node)]
-
-
 def _lay(
     edits: _Edits,
-    mine: list[Statement],
+    statement: Statement,
+    have: Mapping[str, Statement],
     order: list[str],
-    wanted: list[Statement],
+    mine: ast.Module,
     theirs: list[str],
-    *,
-    cut: bool,
 ) -> None:
-    have = {name: statement for statement in mine for name in statement.names}
-    for statement in wanted:
-        name = statement.names[0]
-        text = theirs[statement.start : statement.end]
-        existing = have.get(name)
-        if existing is None:
-            place = _place(have, order[: order.index(name)], mine)
-            edits.replace(place, place, [""] * statement.gap + text)
-            edits.nodes.append(statement.node)
-        elif not cut and is_stub(existing.node):
-            if isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef):
-                _lay_class(edits, existing.node, statement.node, theirs)
-            else:
-                edits.replace(existing.start, existing.end, text)
-            edits.nodes.append(statement.node)
+    name = statement.names[0]
+    text = theirs[statement.start : statement.end]
+    existing = have.get(name)
+    if existing is None:
+        place = _place(have, order[: order.index(name)], mine, edits.lines)
+        edits.replace(place, place, [""] * statement.gap + text)
+    elif isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef):
+        _lay_class(edits, existing.node, statement.node, theirs)
+    else:
+        edits.replace(existing.start, existing.end, text)
 
 
 def _lay_class(edits: _Edits, mine: ast.ClassDef, target: ast.ClassDef, theirs: list[str]) -> None:
     """Fill the stubs of the learner's class; a lab can own single methods of it."""
-    have = {name: s for s in statements_of(mine, edits.lines) for name in s.names}
+    have = {name: s for s in _members(mine, edits.lines) for name in s.names}
     end = mine.end_lineno or mine.lineno
-    for statement in statements_of(target, theirs):
+    for statement in _members(target, theirs):
         if not statement.names or is_stub(statement.node):
             continue
         text = theirs[statement.start : statement.end]
@@ -114,79 +185,21 @@ def _lay_class(edits: _Edits, mine: ast.ClassDef, target: ast.ClassDef, theirs: 
             edits.replace(existing.start, existing.end, text)
 
 
-def statements_of(node: ast.ClassDef, lines: list[str]) -> list[Statement]:
+def _members(node: ast.ClassDef, lines: list[str]) -> list[Statement]:
     """The statements of a class body; the header's lines are no part of them."""
     head = node.body[0].lineno - 1
-    blank = [""] * head + lines[head:]
-    return statements(node.body, blank)
+    return statements(node.body, [""] * head + lines[head:])
 
 
-def _place(have: Mapping[str, Statement], before: list[str], mine: list[Statement]) -> int:
+def _place(
+    have: Mapping[str, Statement], before: list[str], mine: ast.Module, lines: list[str]
+) -> int:
     """The line behind the nearest earlier definition of the target that the learner has."""
     for name in reversed(before):
         if name in have:
             return have[name].end
-    leading = [s for s in mine if isinstance(s.node, ast.Import | ast.ImportFrom)]
+    body = statements(mine.body, lines)
+    leading = [s for s in body if isinstance(s.node, imports.Import)]
     if leading:
         return leading[-1].end
-    return mine[0].end if mine and is_text(mine[0].node) else 0
-
-
-def _imports(edits: _Edits, mine: ast.Module, piece: str) -> None:
-    """Add the target's imports that the laid-down code uses and the learner lacks."""
-    used = {
-        name.id for node in edits.nodes for name in ast.walk(node) if isinstance(name, ast.Name)
-    }
-    bound = {
-        alias.asname or alias.name.split(".")[0]
-        for node in ast.walk(mine)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    new: list[str] = []
-    tree = ast.parse(piece)
-    wanted = (used | {"TYPE_CHECKING"} if _only_typing(tree, used) else used) - bound
-    if not edits.lines and is_text(tree.body[0]):
-        new += piece.split("\n")[: tree.body[0].end_lineno] + [""]
-    for node in tree.body:
-        new += _import_lines(node, wanted, bound)
-    if not new:
-        return
-    at = 0
-    for statement in statements(mine.body, edits.lines):
-        future = (
-            isinstance(statement.node, ast.ImportFrom) and statement.node.module == "__future__"
-        )
-        if is_text(statement.node) or future:
-            at = statement.end
-        else:
-            break
-    before = [""] if at else []
-    after = ["", ""] if edits.lines and not at else []
-    edits.ranges.insert(0, (at, at, before + new + after))
-
-
-def _only_typing(tree: ast.Module, used: set[str]) -> bool:
-    """Whether an import that the code uses stands below `if TYPE_CHECKING:`."""
-    return any(
-        isinstance(node, ast.If) and any(_import_lines(child, used, set()) for child in node.body)
-        for node in tree.body
-    )
-
-
-def _import_lines(node: ast.stmt, wanted: set[str], bound: set[str]) -> list[str]:
-    match node:
-        case ast.ImportFrom(module="__future__"):
-            return [] if "annotations" in bound else [ast.unparse(node), ""]
-        case ast.Import() | ast.ImportFrom():
-            names = [a for a in node.names if (a.asname or a.name.split(".")[0]) in wanted]
-            if not names:
-                return []
-            if isinstance(node, ast.Import):
-                return [ast.unparse(ast.Import(names=names))]
-            return [ast.unparse(ast.ImportFrom(node.module, names, node.level))]
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            inner = [line for child in node.body for line in _import_lines(child, wanted, bound)]
-            return ["if TYPE_CHECKING:"] + [f"    {line}" for line in inner] if inner else []
-        case _:
-            return []
+    return body[0].end if body and is_text(body[0].node) else 0

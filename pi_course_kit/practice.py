@@ -209,9 +209,8 @@ def _append_starters(
     there = set(symbols.names(source))
     changed = [name for name in owners if name in there]
     for lab in chapter.labs:
-        source = insertion.add(
-            source, starter, owners, lab.id, cut=True, given=symbols.given(chapter, path)
-        )
+        given = symbols.given(chapter, path)
+        source = insertion.add(source, starter, owners, lab.id, cut=True, given=given).source
     if not changed:
         return source.encode(), ""
     return source.encode(), learning.difference(chapter, path, mine.decode(), starter, changed)

@@ -8,6 +8,7 @@ without an owner of its own belongs to its class's lab.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,8 +232,10 @@ def _outline(node: ast.stmt) -> str:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
+                return f"{node.name}{returns.replace(' ->', ':')} (read-only property)"
             start = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
-            return f"{start}{node.name}({ast.unparse(node.args)}){returns}"
+            return f"{start}{node.name}({_parameters(node.args)}){returns}"
         case ast.ClassDef():
             fields = [
                 f"{ast.unparse(child.target)}: {ast.unparse(child.annotation)}"
@@ -242,14 +245,23 @@ def _outline(node: ast.stmt) -> str:
             methods = [
                 _outline(child)
                 for child in node.body
-                if isinstance(child, Function)
-                and (not child.name.startswith("_") or child.name == "__init__")
+                if isinstance(child, Function) and _is_public(child.name)
             ]
             bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
             inside = "; ".join(fields + methods)
             return f"class {node.name}{bases}" + (f": {inside}" if inside else "")
         case _:
             return ast.unparse(node)
+
+
+def _is_public(name: str) -> bool:
+    dunder = name.startswith("__") and name.endswith("__")
+    return name != "__post_init__" if dunder else not name.startswith("_")
+
+
+def _parameters(arguments: ast.arguments) -> str:
+    """The parameters as written, less what names something private: `result=…`."""
+    return re.sub(r"(\w+): [^,]*\b_\w+[^,=]*=\s*_\w+", r"\1=…", ast.unparse(arguments))
 
 
 def belongs(name: str, owners: Mapping[str, str], lab: str) -> bool:

@@ -97,13 +97,14 @@ class Progress:
             ) from error
 
     def record_started(self, slug: str, folder: Path) -> None:
-        self.record(slug, folder=str(folder))
+        """A new folder begins at the first rung again."""
+        self.record(slug, folder=str(folder), hints={})
 
     def record_check(self, slug: str, folder: Path, files: Mapping[str, str], green: bool) -> None:
         """Keep the hashes of green files; a red check keeps the folder only."""
         facts: dict[str, Any] = {"folder": str(folder)}
         if green:
-            facts["green"] = {"files": dict(files), "kit": __version__}
+            facts["green"] = {"folder": str(folder), "files": dict(files), "kit": __version__}
         self.record(slug, **facts)
 
     def record_hint(self, slug: str, lab: str, level: int) -> None:
@@ -129,7 +130,7 @@ class Progress:
     def state(self, slug: str) -> State:
         entry = self.chapter(slug)
         green = entry.get("green")
-        if green is not None and self._unchanged(entry["folder"], green["files"]):
+        if green is not None and self._unchanged(green["folder"], green["files"]):
             accepted = entry.get("accepted")
             same = accepted is not None and accepted["files"] == green["files"]
             return "accepted" if same else "green"

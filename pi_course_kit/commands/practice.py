@@ -43,7 +43,10 @@ def command(chapter: str, folder: Path | None, source: Path | None, as_json: boo
         return
     click.echo(f"{found.nn} · {found.title}\n\nMade {made.folder}")
     for file in made.kept:
-        click.echo(f"  kept from yours: {file}")
+        click.echo(f"  yours: {file}")
+    for file in made.files if made.kept else ():
+        if file.startswith("pi_course/") and file not in made.kept:
+            click.echo(f"  from the course: {file}")
     click.echo(
         f"\n  cd {_quoted(made.folder)}\n"
         "  pi-course check          say first what you expect to see\n"

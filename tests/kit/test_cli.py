@@ -139,6 +139,27 @@ def test_hints_open_rung_by_rung(
     assert workspace.progress_for().hint_level("01-hello", "1.1") == 4
 
 
+def test_a_hint_can_be_asked_for_one_name(
+    fake_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(practice.create(checkpoint.find("1"), tmp_path / "one").folder)
+    assert "def hello" in call("hint", "1.1", "hello", "--level", "2").output
+    unknown = call("hint", "1.1", "hullo")
+    assert unknown.exit_code == 2
+    assert "Its names are: hello" in unknown.stderr
+
+
+def test_a_hint_for_a_green_folder_says_so(
+    fake_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = practice.create(checkpoint.find("1"), tmp_path / "one").folder
+    monkeypatch.chdir(folder)
+    assert "Lab 1.1" in call("hint").output
+    call("hint", "1.1", "--write", "4")
+    (folder / "pi_course/__init__.py").write_text("", encoding="utf-8")
+    assert "nothing to hint" in call("hint").output
+
+
 def test_a_hint_can_be_read_without_a_practice_folder(
     fake_course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,13 +174,17 @@ def test_hints_are_written_into_ones_own_files_and_replace_nothing(
 ) -> None:
     folder = practice.create(checkpoint.find("1"), tmp_path / "one").folder
     monkeypatch.chdir(folder)
-    assert call("hint", "1.1", "--write", "2").output == "wrote pi_course/greet.py\n"
+    wrote = call("hint", "1.1", "--write", "2").output
+    assert wrote.startswith("wrote pi_course/greet.py: hello\n")
+    assert "pi-course check --lab 1.1" in wrote
     file = folder / "pi_course/greet.py"
     assert 'raise NotImplementedError("Lab 1.1: hello()")' in file.read_text(encoding="utf-8")
     call("hint", "1.1", "--write", "4")
     assert 'return f"hello {name}"' in file.read_text(encoding="utf-8")
     file.write_text("def hello(name):\n    return name\n", encoding="utf-8")
-    assert "never replaced" in call("hint", "1.1", "--write", "4").output
+    kept = call("hint", "1.1", "--write", "4").output
+    assert "kept yours in pi_course/greet.py: hello" in kept
+    assert "never replaced" in kept
     file.write_text("def hello(:\n", encoding="utf-8")
     broken = call("hint", "1.1", "--write", "4")
     assert broken.exit_code == 2

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from textwrap import dedent
 
+import pytest
+
 from pi_course_kit import insertion, symbols
+from pi_course_kit.errors import CourseError
 
 TARGET = dedent('''\
     """A module."""
@@ -60,6 +63,11 @@ OWNERS = {
 }
 
 
+def add(source: str, lab: str, *, cut: bool = False) -> str:
+    given = frozenset({"LIMIT"})
+    return insertion.add(source, TARGET, OWNERS, lab, cut=cut, given=given).source
+
+
 def names_of(source: str) -> list[str]:
     return list(symbols.names(source))
 
@@ -96,7 +104,7 @@ def test_a_starter_keeps_signatures_and_docstrings_and_no_body() -> None:
 def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
     source = ""
     for lab in ("1.1", "1.2", "1.3"):
-        source = insertion.add(source, TARGET, OWNERS, lab, cut=False, given=frozenset({"LIMIT"}))
+        source = add(source, lab)
         ast.parse(source)
     assert names_of(source) == names_of(TARGET)
     assert "NotImplementedError" not in source
@@ -107,7 +115,7 @@ def test_adding_lab_by_lab_to_nothing_ends_in_the_whole_target() -> None:
 
 
 def test_a_later_lab_is_a_stub_until_it_is_written() -> None:
-    source = insertion.add("", TARGET, OWNERS, "1.2", cut=False)
+    source = add(add("", "1.1"), "1.2")
     assert "self.items.append(thing)" in source
     assert 'raise NotImplementedError("Lab 1.3: Box.take()")' in source
     assert "def first" not in source
@@ -115,27 +123,65 @@ def test_a_later_lab_is_a_stub_until_it_is_written() -> None:
 
 def test_what_the_learner_wrote_stays() -> None:
     mine = "import json\n\n\ndef each(things):\n    return json.dumps(things)\n"
-    after = insertion.add(mine, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
+    after = add(mine, "1.1")
     assert "return json.dumps(things)" in after
     assert after.count("def each") == 1
     assert "class Thing" in after
-    assert "LIMIT = 3" in after
+    assert "LIMIT" not in after, "only what is laid brings its helpers"
     compile(after, "after", "exec")
 
 
 def test_signatures_never_replace_anything() -> None:
     mine = 'def each(things):\n    raise NotImplementedError("mine")\n'
-    after = insertion.add(mine, TARGET, OWNERS, "1.1", cut=True)
+    after = add(mine, "1.1", cut=True)
     assert 'NotImplementedError("mine")' in after
-    whole = insertion.add(after, TARGET, OWNERS, "1.1", cut=False)
+    whole = add(after, "1.1")
     assert "mine" not in whole
     assert "yield thing.name" in whole
     assert "return self.name.upper()" in whole
 
 
+def test_a_lab_that_stands_on_an_earlier_one_is_refused() -> None:
+    with pytest.raises(CourseError, match="Lab 1.2 needs Thing of lab 1.1") as caught:
+        add("", "1.2")
+    assert "Nothing was written" in str(caught.value)
+
+
+def test_signatures_bring_no_helper_with_its_body() -> None:
+    assert "LIMIT" not in add("", "1.1", cut=True)
+    assert "LIMIT = 3" in add("", "1.1")
+
+
+def test_what_was_laid_and_what_was_kept_is_told() -> None:
+    mine = "def each(things):\n    return things\n"
+    laid = insertion.add(mine, TARGET, OWNERS, "1.1", cut=False)
+    assert laid.names == ("Thing",)
+    assert laid.kept == ("each",)
+
+
+def test_imports_are_merged_sorted_and_grouped() -> None:
+    mine = "from pi_course.wire import parse\nfrom collections.abc import Iterator\nimport json\n"
+    assert add(mine, "1.1").startswith(
+        "from __future__ import annotations\n"
+        "\n"
+        "import json\n"
+        "from collections.abc import Iterator, Sequence\n"
+        "from dataclasses import dataclass\n"
+        "\n"
+        "from pi_course.wire import parse\n"
+    )
+
+
+def test_imports_beside_a_comment_stay_where_they_are() -> None:
+    mine = "import json  # for later\nimport ast\n"
+    after = add(mine, "1.1")
+    assert "import json  # for later\nimport ast\n" in after
+    compile(after, "after", "exec")
+
+
 def test_adding_twice_changes_nothing() -> None:
-    once = insertion.add("", TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"}))
-    assert insertion.add(once, TARGET, OWNERS, "1.1", cut=False, given=frozenset({"LIMIT"})) == once
+    once = add("", "1.1")
+    assert add(once, "1.1") == once
 
 
 def test_an_excerpt_holds_the_labs_own_definitions() -> None:

@@ -42,6 +42,14 @@ def test_a_red_check_takes_no_evidence_away(progress: Progress, tmp_path: Path) 
     green(progress, tmp_path / "one")
     progress.record_check("01-x", tmp_path / "one", {}, green=False)
     assert progress.state("01-x") == "green"
+    progress.record_check("01-x", tmp_path / "two", {}, green=False)
+    assert progress.state("01-x") == "green", "a second folder is another matter"
+
+
+def test_a_new_folder_begins_at_the_first_rung(progress: Progress, tmp_path: Path) -> None:
+    progress.record_hint("01-x", "1.1", 3)
+    progress.record_started("01-x", tmp_path / "two")
+    assert progress.hint_level("01-x", "1.1") == 0
 
 
 def test_the_highest_rung_is_kept_and_predictions_add_up(progress: Progress) -> None:
