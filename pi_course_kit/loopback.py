@@ -125,6 +125,7 @@ class LoopbackServer:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # a socket is closed in the turn of the loop after its writer
 
     async def __aenter__(self) -> LoopbackServer:
         return await self.start()
@@ -142,8 +143,8 @@ class LoopbackServer:
                 self.requests.append(asked)
                 async with _watched(reader, asked, self.tasks):
                     await _send(writer, self._answer(asked), asked)
-        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ValueError):
-            pass  # the client left, or sent what is no request
+        except (ConnectionError, TimeoutError, EOFError, ValueError, asyncio.CancelledError):
+            pass  # the client left, or sent what is no request, or stop() was called
         finally:
             writer.close()
             self.tasks.discard(task)

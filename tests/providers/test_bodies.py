@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
 from collections.abc import Iterable
 from typing import Any
 
+import httpx
 import pytest
 
 from pi_course.messages import AgentContext, AssistantMessage, TextContent, ToolCall, user_message
@@ -15,6 +18,7 @@ from pi_course.providers.anthropic_messages import (
     create_anthropic_transport,
 )
 from pi_course.providers.chunks import ProviderChunk
+from pi_course.providers.http_transport import trusted_certificates
 from pi_course.providers.openai_compatible import (
     create_openai_compatible_model,
     create_openai_compatible_transport,
@@ -22,7 +26,7 @@ from pi_course.providers.openai_compatible import (
 )
 from pi_course.providers.openai_payload import OpenAIPayloadReader
 from pi_course.providers.sse import SseDecoder
-from pi_course_kit.loopback import Answer, LoopbackServer
+from pi_course_kit.loopback import Answer, LoopbackServer, Reply, openai_body
 
 READERS = {"openai": OpenAIPayloadReader, "anthropic": AnthropicPayloadReader}
 
@@ -92,6 +96,44 @@ def test_body_over_a_real_socket(body: Any, each: int | None) -> None:
     message, left = asyncio.run(ask())
     same(message, body)
     assert left == set()
+
+
+def test_one_client_goes_on_with_its_connection() -> None:
+    """With a client for several streams, the handshake is paid once."""
+    connections: list[Any] = []
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(asyncio.current_task())
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                reply = openai_body(Reply("hi"))
+                writer.write(b"HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n")
+                writer.write(b"%x\r\n%b\r\n" % (len(reply), reply))
+                await writer.drain()
+                writer.write(b"0\r\n\r\n")
+        writer.close()
+
+    async def ask_thrice() -> list[str]:
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        async with server, httpx.AsyncClient(trust_env=False) as client:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            transport = create_openai_compatible_transport(base_url=url, client=client)
+            model = create_openai_compatible_model(provider="p", model="m", transport=transport)
+            replies = [await model.stream(AgentContext([])).result() for _ in range(3)]
+        await asyncio.gather(*connections)
+        await asyncio.sleep(0)
+        return [reply.stop_reason for reply in replies]
+
+    assert asyncio.run(ask_thrice()) == ["stop"] * 3
+    assert len(connections) == 1
+
+
+def test_certificates_are_checked() -> None:
+    assert trusted_certificates().verify_mode == ssl.CERT_REQUIRED
+    assert trusted_certificates().check_hostname is True
 
 
 def test_there_are_eight_bodies_and_more_with_characters_of_several_bytes(

@@ -30,7 +30,7 @@ from pi_course.providers.openai_compatible import (
 )
 from pi_course.providers.openai_payload import OpenAIPayloadReader
 from pi_course.providers.sse import SseDecoder
-from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply
+from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply, openai_body
 
 READERS = {"openai": OpenAIPayloadReader, "anthropic": AnthropicPayloadReader}
 CONTEXT = AgentContext([user_message("hi")])
@@ -311,6 +311,7 @@ def test_abort_at_any_event_settles_once_and_leaves_nothing(reply: Any, after: i
 
 
 REPLY = Reply(text="one two three", calls=(Call("c", "ls", '{"a":1}'),), piece=4)
+END = openai_body(REPLY).index(b'"finish_reason": "tool_calls"')
 
 
 @settings(PROPERTY, max_examples=12)
@@ -318,7 +319,9 @@ REPLY = Reply(text="one two three", calls=(Call("c", "ls", '{"a":1}'),), piece=4
 def test_abort_at_any_event_closes_the_connection(after: int) -> None:
     async def abort_after() -> tuple[list[ModelEvent], float, set[Any]]:
         controller = AbortController()
-        async with LoopbackServer([Answer(REPLY, each=60, pause=0.002, stall_after=900)]) as server:
+        async with LoopbackServer(
+            [Answer(REPLY, each=150, pause=0.002, stall_after=END)]
+        ) as server:
             before = asyncio.all_tasks()
             transport = create_openai_compatible_transport(base_url=server.openai_url)
             model = create_openai_compatible_model(provider="p", model="m", transport=transport)

@@ -1399,14 +1399,15 @@ def test_sse_payload_checks_name_the_path(name):
     payload, problem = BAD_PAYLOADS[name]
     text = refused(payload)
 
-    assert text.startswith(f"Invalid provider chunk: {problem}")
-    assert ", found " in text
+    assert text.startswith(f"Invalid provider chunk: {problem}, found ")
 
 
 def test_sse_payload_checks_show_what_was_found_and_cut_it():
     """The found value is shown in short."""
     assert refused(delta(content=42)).endswith("must be a string, found 42")
-    assert len(refused(delta(content=["x" * 10_000]))) < 200
+    long = refused(delta(content=["x" * 10_000]))
+    assert long.endswith("xxx…")
+    assert len(long) < 200
 
 
 def test_sse_finish_rules_have_errors_of_their_own():
@@ -1439,6 +1440,10 @@ REPORTS = {
     "limit": ({"error": {"message": "slow down", "code": 429}}, "slow down", True),
     "busy": ({"error": {"message": "busy", "code": 503}, "choices": [{}, {}]}, "busy", True),
     "kind": ({"error": {"message": "full", "type": "overloaded_error"}}, "full", True),
+    "kind-api": ({"error": {"message": "odd", "type": "api_error"}}, "odd", True),
+    "kind-limit": ({"error": {"message": "slow", "type": "rate_limit_error"}}, "slow", True),
+    "kind-server": ({"error": {"message": "odd", "type": "server_error"}}, "odd", True),
+    "kind-time": ({"error": {"message": "late", "type": "timeout_error"}}, "late", True),
     "odd-code": ({"error": {"message": "no", "code": True, "type": ["x"]}}, "no", False),
     "string": ({"error": "boom"}, ": boom", False),
     "no-message": ({"error": {"code": "x", "where": "路"}}, '{"code": "x", "where": "路"}', False),
@@ -1463,9 +1468,10 @@ def test_sse_error_event_is_an_error_by_its_name():
     """An event named error counts, whatever its data are."""
     from pi_course.providers.chunks import ProviderError
 
-    for data in ('{"message": "gone"}', "gone"):
-        with pytest.raises(ProviderError, match="gone"):
+    for data in ('{"message": "gone"}', '{"error": {"message": "gone"}}', "gone"):
+        with pytest.raises(ProviderError) as caught:
             read_openai(f"event: error\ndata: {data}\n\n".encode())
+        assert str(caught.value) == "The provider reported an error: gone"
 
 
 TOLERATED = {
@@ -1708,9 +1714,8 @@ def test_fetch_transport_status_is_an_error(status):
     """A status that is not 2xx gives the status, the URL and whether to try again."""
     error = failure(answer(b'{"error": {"message": "says why"}}', status))
 
-    assert f"HTTP {status}" in str(error)
-    assert "http://model.test/v1/chat/completions" in str(error)
-    assert "says why" in str(error)
+    told = f"HTTP {status} from http://model.test/v1/chat/completions: says why"
+    assert str(error) == told + " (retryable)" * (status in AGAIN)
     assert (error.status, error.retryable) == (status, status in AGAIN)
 
 
@@ -1732,9 +1737,10 @@ def test_fetch_transport_reports_retry_after(header, seconds, shown):
 def test_fetch_transport_body_of_an_error_is_redacted_and_then_cut():
     """A server that echoes the key does not put it on the screen, not even half of it."""
     limit = 500
-    for before in range(limit - len(KEY) - 5, limit + 5, 3):
+    for before in range(limit - len(KEY) - 2, limit + 2):
         error = failure(answer(b"x" * before + KEY.encode() + b"y" * 9000, 400))
-        assert KEY[:8] not in str(error)
+        assert KEY[:6] not in str(error)
+        assert str(error).endswith("…")
         assert len(str(error)) < limit + 200
     assert "[redacted]" in str(failure(answer(b"bad key " + KEY.encode(), 401)))
 
@@ -1742,9 +1748,33 @@ def test_fetch_transport_body_of_an_error_is_redacted_and_then_cut():
 def test_fetch_transport_key_is_redacted_in_every_spelling():
     """As JSON or as a URL would write it, too."""
     key = 'a"b\\c/d+e%f'
-    for spelling in (key, json.dumps(key)[1:-1], "a%22b%5Cc%2Fd%2Be%25f", repr(key)[1:-1]):
-        error = failure(answer(f"key <{spelling}>".encode(), 401), api_key=key)
-        assert "key <[redacted]>" in str(error)
+    spellings = [key, json.dumps(key)[1:-1], "a%22b%5Cc%2Fd%2Be%25f", repr(key)[1:-1]]
+    for secret, spelling in [*((key, spelling) for spelling in spellings), ("50%", "50%25")]:
+        error = failure(answer(f"key <{spelling}>".encode(), 401), api_key=secret)
+        assert str(error).endswith("key <[redacted]>")
+
+
+def test_fetch_transport_body_of_an_error_is_read_in_pieces():
+    """The error may come in several reads; without a key its text stays as it is."""
+
+    async def pieces():
+        yield b'{"error": {"mess'
+        yield b'age": "whole \xff text"}}'
+
+    async def drop():
+        yield b"half"
+        raise httpx.ReadError("reset")
+
+    def told(body, status=400):
+        return str(failure(lambda _: httpx.Response(status, content=body), api_key=None))
+
+    start = "HTTP 400 from http://model.test/v1/chat/completions: "
+    assert told(pieces()) == start + "whole \ufffd text"
+    assert told(drop()) == start + "half"
+    assert told(b"") == start + "the body is empty"
+    assert told(b'{"error": "short"}') == start + "short"
+    assert told(b'{"error": {"code": 7}}') == start + '{"error": {"code": 7}}'
+    assert told(b"two\n  lines") == start + "two lines"
 
 
 def test_fetch_transport_endless_error_body_is_not_read_to_its_end():
@@ -1824,6 +1854,19 @@ def test_fetch_transport_refuses_a_base_url_that_cannot_work(name):
     assert "secret" not in str(caught.value)
 
 
+def test_fetch_transport_takes_every_key_that_a_header_can_hold():
+    """All printable characters of ASCII; the key object itself shows nothing of them."""
+    from pi_course.providers.api_key import ApiKey
+
+    key = "".join(map(chr, range(33, 127)))
+    handler = answer(sse(delta("stop")))
+    run(gather(openai_transport(handler, api_key=key)))
+
+    assert handler.asked[0].headers["authorization"] == f"Bearer {key}"
+    assert repr(ApiKey(key)) == "ApiKey([redacted])"
+    assert repr(ApiKey(None)) == "ApiKey(None)"
+
+
 @pytest.mark.parametrize(
     "bad", ["\n", "\r", "\x7f", "é", " "], ids=["lf", "cr", "delete", "accent", "blank"]
 )
@@ -1863,6 +1906,14 @@ def test_fetch_transport_reads_a_gzip_body():
 
     assert chunks == [text_chunk("读取"), finish("stop")]
     assert "gzip" not in str(failure(answer(b"zz", headers={"content-encoding": "gzip"})))[:4]
+
+
+def test_fetch_transport_cuts_lines_at_line_ends_only():
+    """U+2028, U+0085 and the like inside a text are text, also when they come over HTTP."""
+    said = "a\u2028b\u2029c\x85d"
+    body = sse(json.dumps(delta("stop", content=said), ensure_ascii=False))
+
+    assert run(gather(openai_transport(answer(body)))) == [text_chunk(said), finish("stop")]
 
 
 def test_fetch_transport_does_not_follow_redirects():
@@ -1981,6 +2032,8 @@ async def served(handle):
         server.close()
         for task in list(tasks):
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # a socket is closed in the turn of the loop after its writer
 
 
 CHUNKED = (
@@ -2127,18 +2180,19 @@ def test_fetch_transport_idle_time_out_is_no_total_time_out():
 def test_fetch_transport_tls_to_a_server_without_it():
     """https:// in front of a plain server is told apart from a dead one."""
 
-    async def handle(writer, gone):
-        pass
+    def plain(reader, writer):
+        writer.write(b"HTTP/1.1 400 -\r\n\r\n")
+        writer.close()
 
     async def ask():
-        server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
             return await gather(openai_transport(base_url=f"https://127.0.0.1:{port}/v1"))
 
     from pi_course.providers.chunks import ProviderError
 
-    with pytest.raises(ProviderError, match="127.0.0.1"):
+    with pytest.raises(ProviderError, match="TLS with 127.0.0.1 failed"):
         run(ask())
 
 
@@ -2152,9 +2206,56 @@ def test_fetch_transport_stops_at_done_and_closes():
 
     async def ask():
         async with served(handle) as url:
-            return await gather(openai_transport(base_url=url))
+            started = time.monotonic()
+            chunks = await gather(openai_transport(base_url=url))
+            return chunks, time.monotonic() - started
 
-    assert run(ask()) == [text_chunk("a"), finish("stop")]
+    chunks, seconds = run(ask())
+    assert chunks == [text_chunk("a"), finish("stop")]
+    assert seconds < 0.5
+
+
+def test_fetch_transport_leaves_at_once_after_an_error_in_the_stream():
+    """Nobody waits for a body that is of no use any more."""
+
+    async def handle(writer, gone):
+        writer.write(CHUNKED + network(sse({"error": "boom"}, done=False)))
+        await writer.drain()
+        await gone.wait()
+
+    async def ask():
+        async with served(handle) as url:
+            started = time.monotonic()
+            model = make_model(openai_transport(base_url=url))
+            message = (await settle(model.stream(context())))[1]
+            return message.error_message, time.monotonic() - started
+
+    told, seconds = run(ask())
+    assert told == "The provider reported an error: boom"
+    assert seconds < 0.5
+
+
+def test_fetch_transport_reads_on_to_the_end_of_the_body():
+    """After [DONE] the end is waited for, but briefly: then the connection can be used again."""
+    ends = []
+
+    async def body():
+        yield sse(delta("stop", content="a"))
+        await asyncio.sleep(0)
+        ends.append("end")
+
+    def handler(request):
+        return httpx.Response(200, content=body())
+
+    assert run(gather(openai_transport(handler))) == [text_chunk("a"), finish("stop")]
+    assert ends == ["end"]
+
+
+def test_fetch_transport_body_may_end_without_done():
+    """The end of the body is an end, too."""
+    body = sse(delta("stop", content="a"), done=False)
+
+    assert run(gather(openai_transport(answer(body)))) == [text_chunk("a"), finish("stop")]
 
 
 def test_fetch_transport_uses_the_given_client_and_leaves_it_open():

@@ -100,12 +100,9 @@ class Reply:
             return
         if self._text is None:
             self._text = self._open(text(""))
-        self._grow_text(self._text, self._text.whole(delta))
-
-    def _grow_text(self, block: Block, piece: str) -> None:
-        if piece:
-            self._draft.append(block.index, piece)
-            self._push(TextDelta(block.index, piece, self._draft.partial()))
+        if piece := self._text.whole(delta):
+            self._draft.append(self._text.index, piece)
+            self._push(TextDelta(self._text.index, piece, self._draft.partial()))
 
     def _take_call(self, chunk: ToolChunk) -> None:
         block = self._calls.get(chunk.index)
@@ -113,10 +110,7 @@ class Reply:
             block, news = self._open_call(chunk), True
         else:
             news = self._fill_in(block, chunk)
-        self._grow_call(block, block.whole(chunk.arguments_delta or ""), news=news)
-
-    def _grow_call(self, block: Block, piece: str, *, news: bool = False) -> None:
-        """`news`: even without a piece there is something to show, an id or a name."""
+        piece = block.whole(chunk.arguments_delta or "")
         if piece:
             self._draft.append(block.index, piece)
         if piece or news:
@@ -173,8 +167,8 @@ class Reply:
         if self._finish is None:
             raise ProviderError("The reply ended without a finish chunk", retryable=True)
         for block in self._blocks:
-            grow = self._grow_text if block is self._text else self._grow_call
-            grow(block, replace_surrogates(block.held))
+            if block.held:
+                self._give_up(block)
         reason = self._finish.reason
         calls = [block for block in self._blocks if block is not self._text]
         if reason != "length" and calls:
@@ -183,6 +177,13 @@ class Reply:
             reason = "tool_calls"
         stop_reason = "toolUse" if reason == "tool_calls" else reason
         self._push(Done(stop_reason, self._message(stop_reason)))
+
+    def _give_up(self, block: Block) -> None:
+        """Half a character was held back, and its other half never came."""
+        piece = replace_surrogates(block.held)
+        self._draft.append(block.index, piece)
+        kind = TextDelta if block is self._text else ToolCallDelta
+        self._push(kind(block.index, piece, self._draft.partial()))
 
     def _end_calls(self, blocks: list[Block]) -> None:
         # All are parsed before the first is ended: one bad call, and none may be run.
@@ -197,13 +198,8 @@ class Reply:
 
     def _message(self, stop_reason: StopReason, problem: str | None = None) -> AssistantMessage:
         usage = EMPTY_USAGE if self._finish is None else usage_of(self._finish.usage)
-        return (
-            self._draft.partial()
-            .read()
-            .model_copy(
-                update={"stop_reason": stop_reason, "error_message": problem, "usage": usage}
-            )
-        )
+        ended = {"stop_reason": stop_reason, "error_message": problem, "usage": usage}
+        return self._draft.partial().read().model_copy(update=ended)
 
 
 def _ended(call: ToolCall, index: int) -> ToolCall:
