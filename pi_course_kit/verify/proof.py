@@ -27,9 +27,8 @@ NAME = "proof.json"
 NOTICED = 0.95
 # A red run starts no further test: one failure is enough to notice a mutant.
 LIMITS = Limits(test_seconds=3.0, grace_seconds=1.0, red_seconds=0.0)
-GUARD = (
-    "audit guard limits processes results runner seal session source verdict witness explain canary"
-)
+# What decides whether a run is red; how a failure is told may change without a new attack.
+GUARD = "audit canary guard limits processes seal session source verdict witness"
 # These wait for a person or run on; that they parse is what can be asked.
 INTERACTIVE = {"watch", "lab", "accept", "chat", "agent", "demo", "verify", "dev"}
 COMMAND_SECONDS = 60
