@@ -6,6 +6,7 @@ import gc
 import pytest
 
 MANY = 100_000
+AWAKE = "asks again and again: let it await a future that push() and end() set"
 
 
 def run(coro, seconds=1):
@@ -414,6 +415,36 @@ def test_served_waiters_are_not_kept():
         return kept < 10, len(await reader)
 
     assert run(scenario()) == (True, 101)
+
+
+@pytest.mark.parametrize(
+    ("wait", "got"),
+    [(read, ["done:1"]), (lambda stream: stream.result(), "1")],
+    ids=["iteration", "result"],
+)
+def test_waiting_costs_no_turns(wait, got):
+    """Who waits in the iteration or in result() sleeps: until a push nothing of it runs."""
+
+    async def scenario():
+        stream, turns = make_stream(), 0
+        task = asyncio.create_task(wait(stream))
+        await let_others_run()
+        loop = asyncio.get_running_loop()
+        call_soon = loop.call_soon
+
+        def counted(*args, **options):
+            nonlocal turns
+            turns += 1
+            return call_soon(*args, **options)
+
+        loop.call_soon = counted
+        await asyncio.sleep(0.05)  # its end is one turn, and the only one
+        quiet = "asleep" if turns <= 2 else AWAKE
+        loop.call_soon = call_soon
+        stream.push("done:1")
+        return quiet, await task
+
+    assert run(scenario()) == ("asleep", got)
 
 
 def test_stream_runs_ahead_of_its_reader_and_a_generator_does_not():
