@@ -89,7 +89,13 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "chapter": result.chapter,
         "verdict": result.verdict,
         "tests": [
-            {"id": test.id, "lab": test.lab, "outcome": test.outcome, "message": test.message}
+            {
+                "id": test.id,
+                "lab": test.lab,
+                "outcome": test.outcome,
+                "message": test.message,
+                "where": test.where,
+            }
             for test in result.tests
         ],
         "tested": [{"path": file.path, "sha256": file.sha256} for file in result.tested],

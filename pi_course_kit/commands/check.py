@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import click
 
 if TYPE_CHECKING:
     from pi_course_kit.checkpoint import Checkpoint
-    from pi_course_kit.results import CheckResult
+    from pi_course_kit.results import CheckResult, TestResult
+    from pi_course_kit.runner import Checker
     from pi_course_kit.typecheck import Diagnostic
 
 
@@ -42,19 +44,38 @@ def _check(folder: Path | None, lab: str | None, types: bool, as_json: bool) -> 
 
     folder = practice.practice_folder(folder)
     chapter = practice.chapter_of(folder)
-    result = runner.check(folder, lab=lab, chapter=chapter)
+    earlier: tuple[TestResult, ...] = ()
+    with runner.Checker(chapter) as checker:
+        result = checker.check(folder, lab=lab)
+        if lab is not None and not as_json and result.sentence is None:
+            earlier = _earlier(checker, folder, lab)
     record(result, chapter, folder)
-    wrong = _type_errors(folder, chapter) if types and result.verdict != "error" else []
+    wrong = _type_errors(folder, chapter) if types and result.verdict != "error" else None
     if as_json:
         value = runner.to_json(result)
         if types:
-            value["types"] = [str(item) for item in wrong]
+            value["types"] = [str(item) for item in wrong or ()]
         _print_json(value)
     else:
-        click.echo(report.text(result, chapter, folder, colour=in_colour()))
-        if types:
-            click.echo("\n" + _types_text(wrong))
+        click.echo(
+            report.text(result, chapter, folder, colour=in_colour(), earlier=earlier, types=wrong)
+        )
     return {"green": 0, "red": 1, "error": 2}[result.verdict] or int(bool(wrong))
+
+
+def _earlier(checker: Checker, folder: Path, lab: str) -> tuple[TestResult, ...]:
+    """The results of the labs before one: together with its own they are how far it is."""
+    from pi_course_kit import runner
+
+    chapter = checker.chapter
+    before = takewhile(lambda entry: entry.id != lab, chapter.labs)
+    select = [test for entry in before for test in entry.tests]
+    if not select:
+        return ()
+    run = checker.session.run(
+        folder, select=select, pinned=runner.pins(chapter, select), labs=runner.labs(chapter)
+    )
+    return run.tests
 
 
 def record(result: CheckResult, chapter: Checkpoint, folder: Path) -> None:
@@ -93,12 +114,6 @@ def _type_errors(folder: Path, chapter: Checkpoint) -> list[Diagnostic]:
 
     files = [folder / file for file in chapter.files if (folder / file).is_file()]
     return type_check(files, folder) if files else []
-
-
-def _types_text(wrong: list[Diagnostic]) -> str:
-    if not wrong:
-        return "types     no error (green)"
-    return "\n".join([f"types     {len(wrong)} errors (red)", *(f"  {item}" for item in wrong)])
 
 
 def _print_json(value: object) -> None:

@@ -42,7 +42,7 @@ def test_an_untouched_folder_is_red_with_its_declared_first_red(folder: Path) ->
     result = run(folder)
     assert result.exit_code == 1
     assert "missing\n  pi_course/greet.py is missing\n" in result.stdout
-    assert "next      pi-course hint 1.1" in result.stdout
+    assert "next      write what lab 1.1 lacks: LEARNING.md says what" in result.stdout
 
 
 def test_a_solved_folder_is_green_and_shows_what_was_tested(folder: Path) -> None:
@@ -63,6 +63,7 @@ def test_json_has_exactly_the_fields_that_were_promised(folder: Path) -> None:
             "lab": "1.1",
             "outcome": "failed",
             "message": "pi_course/greet.py is missing",
+            "where": None,
         }
     ]
     solve(folder)
@@ -113,8 +114,12 @@ def test_type_errors_never_hide_a_test_result(
     solve(folder)
     result = run(folder, "--types")
     assert result.exit_code == 1
+    assert "  tests green, types red\n" in result.stdout
     assert "1/1    green" in result.stdout
-    assert "pi_course/greet.py:2: str is not int (reportReturnType)" in result.stdout
+    assert (
+        "types     1 error (red)\n  pi_course/greet.py:2: str is not int (reportReturnType)"
+        in result.stdout
+    )
     code, value = run_json(folder, "--types")
     assert (code, value["verdict"]) == (1, "green")
     assert value["types"] == ["pi_course/greet.py:2: str is not int (reportReturnType)"]

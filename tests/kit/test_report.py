@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -109,6 +110,7 @@ def test_no_line_is_wider_than_80_columns(chapter) -> None:
         ),
         chapter,
         Path("/" + "practice" * 20),
+        types=["pi_course/greet.py:1: " + "no int " * 40],
     )
     assert max(width(line) for line in text.split("\n")) <= 80
 
@@ -139,7 +141,103 @@ def test_the_same_reason_is_told_once_in_full(chapter) -> None:
     ]
     text = report.labs(chapter, tests)
     assert text.count("because") == 1
-    assert "  red  2 more tests of this lab say the same" in text
+    assert "  red  2 more: pi_course/greet.py is missing" in text
+
+
+def two_labs(chapter: Checkpoint) -> Checkpoint:
+    return replace(chapter, labs=(chapter.labs[0], replace(chapter.labs[0], id="1.2")))
+
+
+def test_the_other_red_labs_have_a_line_for_each_reason(chapter) -> None:
+    tests = [
+        TestResult("test_a", "1.1", "failed", "A.", "greet.py has no a"),
+        TestResult("test_b", "1.2", "failed", "B.", "greet.py has no a"),
+        TestResult("test_c", "1.2", "failed", "C.", "assert 1 == 2", expected="2", got="1"),
+        *(TestResult(f"test_{n}", "1.2", "failed", "D.", "greet.py has no d") for n in "de"),
+        TestResult("test_f", "1.2", "failed", "F.", "ValueError: f"),
+    ]
+    text = report.labs(two_labs(chapter), tests)
+    assert text.split("\n")[-5:] == [
+        "",
+        "  red  1 more: greet.py has no a",
+        "  lab 1.2  test_c: assert 1 == 2",
+        "  lab 1.2  2 tests: greet.py has no d",
+        "  and 1 more of lab 1.2",
+    ]
+
+
+def test_a_long_line_of_a_further_test_is_wrapped_once(chapter) -> None:
+    tests = [
+        failed(message="no"),
+        TestResult("test_" + "b" * 60, "1.2", "failed", "B.", "greet.py has no b " + "and c " * 40),
+    ]
+    lines = report.labs(two_labs(chapter), tests).split("\n")[-2:]
+    assert lines[0] == "  lab 1.2  test_" + "b" * 60 + ":"
+    assert lines[1].startswith(" " * 11 + "greet.py has no b and c ")
+    assert lines[1].endswith(" …")
+
+
+def test_one_red_test_after_a_green_lab_is_shown_in_full(chapter) -> None:
+    tests = [
+        TestResult("test_a", "1.1", "passed", "A."),
+        TestResult("test_b", "1.2", "failed", "The second.", "ValueError: b"),
+    ]
+    assert "The second.\n  test_b\n  because   ValueError: b" in report.labs(
+        two_labs(chapter), tests
+    )
+
+
+def test_a_lab_counts_the_earlier_ones_when_they_ran(chapter) -> None:
+    earlier = [TestResult("test_a", "1.1", "passed", "A.")]
+    tests = [TestResult("test_b", "1.2", "passed", "B.")]
+    text = report.labs(two_labs(chapter), tests, lab="1.2", earlier=earlier)
+    assert text.split("\n")[0].endswith("1/1    green  2/2 so far")
+
+
+def test_a_green_lab_names_what_its_tests_did_not_ask_for(chapter) -> None:
+    test = TestResult("test_hello", "1.1", "passed", "It says hello.")
+    lacks = ("pi_course/greet.py has no hello", "pi_course/other.py has no later")
+    text = report.text(
+        result(test, verdict="green", lab="1.1", missing=lacks), chapter, Path("/practice")
+    )
+    assert "still to write in lab 1.1" in text
+    assert "  pi_course/greet.py has no hello\n" in text
+    assert "later" not in text
+
+
+def test_what_is_not_written_is_to_be_written_and_what_is_broken_corrected(chapter) -> None:
+    def next_of(*lacks: str) -> str:
+        test = failed(message="no")
+        text = report.text(result(test, missing=lacks), chapter, Path("/practice"))
+        return text.partition("  next ")[2]
+
+    lacks = "     write what lab 1.1 lacks: LEARNING.md says what\n            stuck? "
+    assert next_of("pi_course/greet.py is missing") == f"{lacks}pi-course hint 1.1"
+    assert next_of("pi_course/greet.py has no hello") == f"{lacks}pi-course hint 1.1"
+    assert next_of("pi_course/other.py has no later") == "     pi-course hint 1.1"
+    broken = "pi_course/greet.py, line 3 is not valid Python: invalid syntax"
+    assert next_of(broken) == "     correct pi_course/greet.py, line 3"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "types", "head", "line"),
+    [
+        ("green", ["x.py:1: no"], "tests green, types red", "types     1 error (red)"),
+        ("green", ["x.py:1: no"] * 2, "tests green, types red", "types     2 errors (red)"),
+        ("red", [], "tests red, types green", "types     no error (green)"),
+        ("green", [], "tests green, types green", "types     no error (green)"),
+    ],
+)
+def test_tests_and_types_have_a_word_each(chapter, verdict, types, head, line) -> None:
+    test = TestResult("test_hello", "1.1", "passed", "It says hello.")
+    text = report.text(result(test, verdict=verdict), chapter, Path("/p"), types=types)
+    first = text.split("\n")[0]
+    assert first.endswith(f"  {head}")
+    assert width(first) == 80
+    assert line in text
+    assert ("correct the types above; then pi-course accept 01" in text) is (
+        verdict == "green" and bool(types)
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def count(text):
 def join(lines):
     return "\\n".join(lines)
 """
-REFUSAL = '''\
+REFUSAL = """\
 from pydantic import BaseModel
 
 
@@ -30,7 +30,7 @@ class Named(BaseModel):
 
 def greet(name):
     return Named(name=[{"a long key of the value": "x" * 80}], other=1)
-'''
+"""
 
 
 def one(result: CheckResult, name: str) -> TestResult:
@@ -38,7 +38,9 @@ def one(result: CheckResult, name: str) -> TestResult:
 
 
 def test_a_breakpoint_is_named_and_its_prompt_left_out(learner) -> None:
-    learner.write(SOLUTION.replace("    return f", "    print('seen')\n    breakpoint()\n    return f"))
+    learner.write(
+        SOLUTION.replace("    return f", "    print('seen')\n    breakpoint()\n    return f")
+    )
     result = learner.check()
     test = one(result, "test_greets_by_name")
     assert test.message.startswith("breakpoint() can't be used under check")
@@ -52,7 +54,7 @@ def test_a_breakpoint_is_named_and_its_prompt_left_out(learner) -> None:
 
 def test_a_refusal_of_pydantic_keeps_its_indent_and_loses_its_links(learner) -> None:
     learner.write(REFUSAL + SOLUTION.partition("\n\n\n")[2])
-    result = learner.check()
+    result = learner.check(test_seconds=10.0, red_seconds=10.0)  # it imports pydantic
     message = one(result, "test_greets_by_name").message
     assert message.startswith("ValidationError: 1 validation error for Named\nname.0\n  Input")
     assert "errors.pydantic.dev" not in message

@@ -301,5 +301,6 @@ def test_json_holds_chapter_verdict_tests_and_files(learner) -> None:
         "lab": "3.1",
         "outcome": "passed",
         "message": "",
+        "where": None,
     }
     assert set(value["tested"][0]) == {"path", "sha256"}
