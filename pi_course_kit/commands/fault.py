@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import click
 
 from pi_course_kit.checkpoint import Checkpoint
@@ -35,21 +37,34 @@ def _run(chapter: Checkpoint, name: str) -> None:
     from pi_course_kit.faults import run_fault
 
     result = run_fault(chapter, name)
-    click.echo(f"Fault {result.fault.id}: {result.fault.title}")
+    click.echo(_wrapped(f"Fault {result.fault.id}: {result.fault.title}"))
     click.echo(f"On a copy of {result.fault.file}:\n")
-    for line in result.diff:
-        click.echo(f"  {line}")
+    click.echo("\n".join(f"  {line}".rstrip() for line in result.diff).strip("\n"))
     click.echo("\nWith the fault:")
-    click.echo(report.labs(chapter, result.broken))
-    for test in result.types:
-        click.echo(f"  type checker: {test}")
+    click.echo(report.labs(chapter, result.broken, owner="(in the copy)"))
+    for item in result.types:
+        click.echo(_wrapped(f"type checker: {item}", "  "))
     if result.fault.expect == "nothing":
-        click.echo(f"\nNo test notices: {result.fault.reason}")
+        click.echo("\n" + _wrapped(f"No test notices: {result.fault.reason}"))
     if result.fault.shows:
-        click.echo(f"\n{result.fault.shows}")
+        click.echo("\n" + _wrapped(result.fault.shows))
     click.echo("\nRestored:")
     click.echo(report.labs(chapter, result.restored))
     if not result.holds:
         expected = ", ".join(result.fault.tests) or "no test"
         click.echo(f"\nNot as declared: {expected} should have gone red.", err=True)
         raise SystemExit(1)
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Text in 80 columns; what its author put on lines of its own stays so."""
+    return "\n".join(
+        textwrap.fill(
+            line,
+            80,
+            initial_indent=indent,
+            subsequent_indent=indent and indent + "  ",
+            break_on_hyphens=False,
+        )
+        for line in text.strip().split("\n")
+    )
