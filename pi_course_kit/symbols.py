@@ -126,11 +126,22 @@ def missing(chapter: Checkpoint, folder: Path) -> tuple[str, ...]:
             reason = error.msg if isinstance(error, SyntaxError) else error
             found.append(f"{file}{line} is not valid Python: {reason}")
             continue
-        for name in owners(chapter, file):
-            if name not in there:
-                found.append(f"{file} has no {name}")
-        found.extend(f"{file}: {name}() is still the starter" for name in stubs if name in there)
+        owned = owners(chapter, file)
+        found.extend(f"{file} has no {name}" for name in owned if name not in there)
+        written = [
+            name
+            for name, _ in _functions(ast.parse(source))
+            if name not in stubs and _owner(name, owned) is not None
+        ]
+        if len(stubs) > 1 and not written:
+            found.append(f"{file} is still the starter")
+        else:
+            found.extend(f"{file}: {name}() is still the starter" for name in stubs)
     return tuple(found)
+
+
+def _owner(name: str, owners: Mapping[str, str]) -> str | None:
+    return owners.get(name) or owners.get(name.split(".")[0])
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
@@ -169,7 +180,7 @@ def cut_bodies(source: str, owners: Mapping[str, str], keep: frozenset[str]) -> 
     """Cut each function whose lab is not in `keep`."""
     lines = source.split("\n")
     for name, node in reversed(list(_functions(ast.parse(source)))):
-        lab = owners.get(name) or owners.get(name.split(".")[0])
+        lab = _owner(name, owners)
         if lab is not None and lab not in keep:
             _cut(lines, name, node, lab)
     return "\n".join(lines)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from pi_course_kit import insertion, symbols
+from pi_course_kit import checkpoint, insertion, symbols
 from pi_course_kit.errors import CourseError
 
 TARGET = dedent('''\
@@ -192,3 +193,18 @@ def test_an_excerpt_holds_the_labs_own_definitions() -> None:
     cut = symbols.excerpt(TARGET, OWNERS, "1.1", cut=True)
     assert "upper" not in cut
     assert "def each(things: Sequence[Thing]) -> Iterator[str]:" in cut
+
+
+def test_a_file_of_starters_is_named_once(fake_course: Path, tmp_path: Path) -> None:
+    path = fake_course / "02-bye/checkpoint.toml"
+    text = path.read_text(encoding="utf-8")
+    both = text.replace('py:bye"]', 'py:hello", "pi_course/greet.py:bye"]')
+    path.write_text(both, encoding="utf-8")
+    two = checkpoint.load(path.parent)
+    greet = tmp_path / "pi_course/greet.py"
+    greet.parent.mkdir()
+    stub = "def {0}():\n    raise NotImplementedError('Lab 2.1: {0}()')\n"
+    greet.write_text(stub.format("hello") + stub.format("bye"), encoding="utf-8")
+    assert symbols.missing(two, tmp_path) == ("pi_course/greet.py is still the starter",)
+    greet.write_text("def hello(): ...\n" + stub.format("bye"), encoding="utf-8")
+    assert symbols.missing(two, tmp_path) == ("pi_course/greet.py: bye() is still the starter",)
