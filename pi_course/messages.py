@@ -88,14 +88,25 @@ AgentMessage: TypeAlias = Annotated[
 ]
 
 
+class ToolDefinition(WireModel):
+    """What a model is told of a tool. `parameters` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Annotated[Mapping[str, object], AfterValidator(frozen_json)]
+
+
 @dataclass(frozen=True, slots=True)
 class AgentContext:
     """What one model call sees. A view of the transcript: it neither stores nor shortens it."""
 
     messages: Sequence[AgentMessage]
+    tools: Sequence[ToolDefinition] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", tuple(self.messages))  # the caller's list may grow
+        if self.tools is not None:
+            object.__setattr__(self, "tools", tuple(self.tools))
 
 
 def text(value: str) -> TextContent:
@@ -243,10 +254,11 @@ class ModelStream(Protocol):
 class Model(Protocol):
     """Anything that answers a context.
 
-    `stream` returns at once. Its stream begins with Start and ends with exactly one Done or Error.
-    It never raises for what can be expected to fail (network, limits, an abort): that is an Error,
-    whose message holds what had come until then. Raised, it would take that text with it, and the
-    transcript would end in the middle of a turn.
+    `stream` returns at once. Its stream begins with Start and ends with exactly one Done or Error;
+    one that fails before it has begun may be a lone Error. It never raises for what can be expected
+    to fail (network, limits, an abort): that is an Error, whose message holds what had come until
+    then. Raised, it would take that text with it, and the transcript would end in the middle of a
+    turn.
     """
 
     def stream(self, context: AgentContext, *, signal: Signal | None = None) -> ModelStream: ...

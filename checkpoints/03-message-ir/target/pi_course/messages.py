@@ -243,10 +243,11 @@ class ModelStream(Protocol):
 class Model(Protocol):
     """Anything that answers a context.
 
-    `stream` returns at once. Its stream begins with Start and ends with exactly one Done or Error.
-    It never raises for what can be expected to fail (network, limits, an abort): that is an Error,
-    whose message holds what had come until then. Raised, it would take that text with it, and the
-    transcript would end in the middle of a turn.
+    `stream` returns at once. Its stream begins with Start and ends with exactly one Done or Error;
+    one that fails before it has begun may be a lone Error. It never raises for what can be expected
+    to fail (network, limits, an abort): that is an Error, whose message holds what had come until
+    then. Raised, it would take that text with it, and the transcript would end in the middle of a
+    turn.
     """
 
     def stream(self, context: AgentContext, *, signal: Signal | None = None) -> ModelStream: ...
