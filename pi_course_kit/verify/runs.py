@@ -230,7 +230,7 @@ RULES = (
         "parent",
         "The untouched parent is red, test by test, and lacks exactly what first_red says.",
         parent,
-        swap(BYE_TOML, "bye() is still the starter", "bye() is missing"),
+        swap(BYE_TOML, "greet.py is still the starter", "greet.py is missing"),
         needs=("files", "pins", "tests", "fresh", "chain"),
     ),
     Rule(

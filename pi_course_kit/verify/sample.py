@@ -291,7 +291,6 @@ def _hello() -> str:
 def _added(number: int, symbol: str, word: str) -> str:
     file = "pi_course/greet.py"
     name, twice = f'"test_{symbol}_name"', f'"test_{symbol}_twice"'
-    red = [f"{file}: {each}() is still the starter" for each in (symbol, f"{symbol}_twice")]
     labs = LAB.format(id=f"{number}.1", file=file, symbol=symbol, more="", tests=name)
     labs += LAB.format(id=f"{number}.2", file=file, symbol=f"{symbol}_twice", more="", tests=twice)
     return MANIFEST.format(
@@ -304,7 +303,7 @@ def _added(number: int, symbol: str, word: str) -> str:
         requires=f'"{number - 1:02d}"',
         given='"pi_course/words.py"' if word == "FAREWELL" else "",
         starters="true",
-        first_red=", ".join(f'"{line}"' for line in red),
+        first_red=f'"{file} is still the starter"',
         terms=TERM.format(term="farewell" if number == 2 else symbol, text="A word at the end."),
         labs=labs,
         old=f"        return {word}",

@@ -195,16 +195,14 @@ def test_an_excerpt_holds_the_labs_own_definitions() -> None:
     assert "def each(things: Sequence[Thing]) -> Iterator[str]:" in cut
 
 
-def test_a_file_of_starters_is_named_once(fake_course: Path, tmp_path: Path) -> None:
-    path = fake_course / "02-bye/checkpoint.toml"
-    text = path.read_text(encoding="utf-8")
-    both = text.replace('py:bye"]', 'py:hello", "pi_course/greet.py:bye"]')
-    path.write_text(both, encoding="utf-8")
-    two = checkpoint.load(path.parent)
+def test_an_untouched_file_of_starters_is_named_once(fake_course: Path, tmp_path: Path) -> None:
+    two = checkpoint.find("2")
+    start = two.folder / "parent/pi_course/greet.py"
+    stub = "def {0}():\n    raise NotImplementedError('Lab 2.1: {0}()')\n"
+    start.write_text(stub.format("bye") + stub.format("wave"), encoding="utf-8")
     greet = tmp_path / "pi_course/greet.py"
     greet.parent.mkdir()
-    stub = "def {0}():\n    raise NotImplementedError('Lab 2.1: {0}()')\n"
-    greet.write_text(stub.format("hello") + stub.format("bye"), encoding="utf-8")
+    greet.write_bytes(start.read_bytes())
     assert symbols.missing(two, tmp_path) == ("pi_course/greet.py is still the starter",)
-    greet.write_text("def hello(): ...\n" + stub.format("bye"), encoding="utf-8")
-    assert symbols.missing(two, tmp_path) == ("pi_course/greet.py: bye() is still the starter",)
+    greet.write_text("def bye(): ...\n" + stub.format("wave"), encoding="utf-8")
+    assert symbols.missing(two, tmp_path) == ("pi_course/greet.py: wave() is still the starter",)
