@@ -51,7 +51,6 @@ def environment(scratch: Path) -> dict[str, str]:
     dropped |= {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PI_COURSE_SOURCE"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {
-        "PI_COURSE_WORKSPACE": str(scratch / "workspace"),
         "PI_COURSE_CACHE": str(scratch / "cache"),
         "IPYTHONDIR": str(scratch / "ipython"),
         "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
@@ -61,12 +60,16 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 @contextmanager
-def step(report: Report, name: str) -> Iterator[Callable[..., None]]:
-    """Gives `run`, which starts a command and puts the step among the failed when it fails."""
+def step(report: Report, name: str, scratch: Path) -> Iterator[Callable[..., None]]:
+    """Gives `run`, which starts a command and puts the step among the failed when it fails.
+
+    Each step has a workspace of its own: progress made in one would show in the next.
+    """
     started = time.monotonic()
     print(f"\n== {name}", flush=True)
+    env = environment(scratch) | {"PI_COURSE_WORKSPACE": str(scratch / name)}
 
-    def run(*command: str | Path, env: dict[str, str], output: Path | None = None) -> None:
+    def run(*command: str | Path, output: Path | None = None) -> None:
         with open(output or os.devnull, "wb") as file:
             done = subprocess.run(
                 [str(part) for part in command],
@@ -102,7 +105,7 @@ def verified(path: Path) -> tuple[int, int]:
     if not chapters:
         print(report.get("error", "pi-course verify proved no chapter"), flush=True)
     for chapter in chapters:
-        states = Counter(chapter["rules"].values())
+        states: Counter[str] = Counter(chapter["rules"].values())
         shown = ", ".join(f"{number} rules {state}" for state, number in sorted(states.items()))
         print(f"{chapter['chapter']}: {shown}; {chapter['faults']} faults")
         for finding in chapter["findings"]:
@@ -112,36 +115,35 @@ def verified(path: Path) -> tuple[int, int]:
 
 def run_all(scratch: Path, *, fast: bool) -> Report:
     report = Report()
-    env = environment(scratch)
     python = sys.executable
     pytest = [python, "-m", "pytest", "-q", "-rs", "-o", "junit_family=xunit1"]
 
-    with step(report, "lint") as run:
-        run(SCRIPTS / "ruff", "check", ".", env=env)
-    with step(report, "format") as run:
-        run(SCRIPTS / "ruff", "format", "--check", ".", env=env)
-    with step(report, "types") as run:
-        run(SCRIPTS / "basedpyright", "--pythonpath", python, env=env)
+    with step(report, "lint", scratch) as run:
+        run(SCRIPTS / "ruff", "check", ".")
+    with step(report, "format", scratch) as run:
+        run(SCRIPTS / "ruff", "format", "--check", ".")
+    with step(report, "types", scratch) as run:
+        run(SCRIPTS / "basedpyright", "--pythonpath", python)
 
-    with step(report, "snapshots") as run:
+    with step(report, "snapshots", scratch) as run:
         out = scratch / "verify.json"
         page = ROOT / "build" / "verify"
-        run(SCRIPTS / "pi-course", "verify", "--json", "--report", page, env=env, output=out)
+        run(SCRIPTS / "pi-course", "verify", "--json", "--report", page, output=out)
         snapshots, faults = verified(out)
         print(f"the matrix of chapters and rules: {page / 'index.html'}")
 
-    with step(report, "tests") as run:
+    with step(report, "tests", scratch) as run:
         out = scratch / "tests.xml"
         chosen = ["-m", "not slow and not browser"] if fast else []
         go_on = "--continue-on-collection-errors"
-        run(*pytest, go_on, f"--junitxml={out}", *chosen, env=env)
+        run(*pytest, go_on, f"--junitxml={out}", *chosen)
         report.count("tests", len(junit(out)))
 
     if not fast:
-        with step(report, "notebooks") as run:
+        with step(report, "notebooks", scratch) as run:
             out = scratch / "notebooks.xml"
             nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout", CELL_SECONDS]
-            run(*pytest, f"--junitxml={out}", *map(str, nbval), "notebooks", env=env)
+            run(*pytest, f"--junitxml={out}", *map(str, nbval), "notebooks")
             cells = junit(out)
             report.count("notebooks", len({cell.get("file") for cell in cells}))
             report.count("cells", len(cells))

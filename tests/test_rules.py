@@ -231,7 +231,7 @@ NOT_COMMITTED = {
     "a registry's host": re.compile(rf"(?i)(?<![\w-])({HOSTS})\b"),
     "a registry's address": re.compile("(?i)index" + r"[-_]url|find" + r"[-_]links"),
     "a folder of one machine": re.compile(r"(?<![\w.~/|-])/(wo" + r"rk|ro" + r"ot)(?![\w-])"),
-    "an emoji (in test data write its escape)": re.compile(
+    "an emoji (where data needs four bytes take \U00020bb7 or write the escape)": re.compile(
         r"[\U0001f000-\U0001faff\ufe0f\u2705\u274c\u26a0\u2728\u2b50\u2757\u2714\u2716]"
     ),
 }
