@@ -73,9 +73,12 @@ def _code(chapter: Checkpoint, lab: Lab, name: str | None, *, cut: bool) -> str:
     for file, _ in _files(chapter, lab):
         target = snapshot.snapshot_files(chapter.number)[file].read_text(encoding="utf-8")
         owners = symbols.owners(chapter, file)
-        if name is not None:
-            owners = {own: lab for own, lab in owners.items() if own == name}
-        text = symbols.excerpt(target, owners, lab.id, cut=cut)
+        if cut:
+            owners = {own: of for own, of in owners.items() if name in (None, own)}
+            text = symbols.excerpt(target, owners, lab.id, cut=True)
+        else:
+            given = symbols.given(chapter, file)
+            text = insertion.listing(target, owners, lab.id, given=given, name=name).strip()
         if text:
             parts.append(f"# {file}\n\n{text}")
     return "\n\n\n".join(parts)

@@ -66,6 +66,29 @@ def add(
     return Laid(imports.merge(text, new), laid, kept)
 
 
+def listing(
+    target: str,
+    owners: Mapping[str, str],
+    lab: str,
+    *,
+    given: frozenset[str],
+    name: str | None = None,
+) -> str:
+    """The lab's code (or one definition of it) with the helpers and imports that it uses."""
+    piece = cut_bodies(target, owners, frozenset({lab}))
+    tree, lines = ast.parse(piece), piece.split("\n")
+    theirs = statements(tree.body, lines)
+    asked = [
+        s
+        for s in theirs
+        if any(belongs(own, owners, lab) and name in (None, own) for own in s.names)
+    ]
+    helpers = _helpers(theirs, _used(asked), given)
+    chosen = [s for s in theirs if s in asked or s in helpers]
+    code = "\n\n\n".join("\n".join(lines[s.start : s.end]) for s in chosen)
+    return imports.merge(code, imports.needed(tree, _used(chosen), set())) if chosen else ""
+
+
 def _docstring(piece: str, tree: ast.Module) -> str:
     first = tree.body[0] if tree.body else None
     if first is None or not is_text(first):

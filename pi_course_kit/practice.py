@@ -50,9 +50,8 @@ def practice_folder(path: Path | None = None) -> Path:
         if (folder / MARKER).is_file():
             return folder
     if not start.is_dir():
-        raise CourseError(
-            f"{start} does not exist. Make a practice folder with `pi-course practice 01`."
-        )
+        what = "is a file, not a practice folder" if start.exists() else "does not exist"
+        raise CourseError(f"{start} {what}. Make one with `pi-course practice 01`.")
     raise CourseError(
         f"{start} is not a practice folder (it has no {MARKER}). "
         "Make one with `pi-course practice 01`, or name one: `pi-course check DIR`."
@@ -81,7 +80,22 @@ def chapter_of(folder: Path) -> Checkpoint:
             f"{folder} was made by pi-course {kit}; this is {__version__}. "
             "Update pi-course; the folder was not touched."
         )
-    return checkpoint.find(name)
+    chapter = checkpoint.find(name)
+    _refuse_other(folder, chapter, fields.get("target"))
+    return chapter
+
+
+def _refuse_other(folder: Path, chapter: Checkpoint, target: object) -> None:
+    """A folder of another chapter would be green in this one: it holds our code of it."""
+    if target == snapshot.target_digest(chapter.number):
+        return
+    for other in checkpoint.folders():
+        number = int(other.name[:2])
+        if number != chapter.number and target == snapshot.target_digest(number):
+            raise CourseError(
+                f"{folder / MARKER} says chapter {chapter.nn}, but the folder was made for "
+                f"{other.name[:2]}. Put the chapter back, or make a new folder."
+            )
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -90,7 +104,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 def create(chapter: Checkpoint, place: Path | None = None, source: Path | None = None) -> Made:
     """Write practice(N) to `place` (default: the workspace), starting from `source` if given."""
-    folder = _free_place(place or workspace() / chapter.id, default=place is None)
+    folder = _free_place(chapter, place or workspace() / chapter.id, default=place is None)
     contents = {
         path: file.read_bytes() for path, file in snapshot.practice_files(chapter.number).items()
     }
@@ -134,10 +148,10 @@ def _marker(chapter: Checkpoint, source: Path | None) -> str:
     )
 
 
-def _free_place(place: Path, *, default: bool) -> Path:
+def _free_place(chapter: Checkpoint, place: Path, *, default: bool) -> Path:
     """Refuse every place where something could be lost; create nothing."""
     folder = place.absolute()
-    other = "name another place: `pi-course practice 03 DIR`"
+    other = f"name another place: `pi-course practice {chapter.nn} DIR`"
     if folder.is_symlink():
         raise CourseError(f"{folder} is a symbolic link. A practice folder is a real one: {other}.")
     resolved = folder.resolve()
@@ -152,6 +166,9 @@ def _free_place(place: Path, *, default: bool) -> Path:
     if folder.exists():
         work = f"go on there (`pi-course check {folder}`) or " if default else ""
         raise CourseError(f"{folder} exists already and was not touched; {work}{other}.")
+    around = next(path for path in folder.parents if path.exists())
+    if not around.is_dir():
+        raise CourseError(f"{folder} can't be written: {around} is a file; {other}.")
     return folder
 
 
@@ -188,16 +205,15 @@ def _require_green(source: Path, earlier: Checkpoint) -> None:
     from pi_course_kit import runner  # pytest's side; only --from needs it
 
     tests = list(snapshot.test_files(earlier.number).values())
-    red = [
-        test
-        for test in runner.run_tests(source, earlier.number, tests=tests).tests
-        if test.outcome != "passed"
-    ]
-    if red:
-        raise CourseError(
-            f"{source} is not green up to chapter {earlier.nn} ({red[0].id} is red), so nothing "
-            f"was made. Run `pi-course check {source}`, or leave out --from."
-        )
+    run = runner.run_tests(source, earlier.number, tests=tests)
+    if run.green:
+        return
+    red = [f"{test.id} of {test.file}" for test in run.tests if test.outcome != "passed"]
+    why = f"{red[0]} is red" if red else run.sentence or run.error or "no test ran"
+    raise CourseError(
+        f"{source} is not green up to chapter {earlier.nn}, so nothing was made: "
+        f"{why.rstrip('.')}. Mend it there, or leave out --from."
+    )
 
 
 def _append_starters(

@@ -64,10 +64,16 @@ class Progress:
                 f"The progress file {self.path} can't be read ({error}). "
                 "Move it away to start a new one; your practice folders are not touched."
             ) from error
-        chapters = cast(dict[str, Any], data).get("chapters") if isinstance(data, dict) else None
-        if not isinstance(chapters, dict):
+        whole = cast(dict[str, Any], data if isinstance(data, dict) else {})
+        if whole.get("version", 1) != 1:
             raise CourseError(
-                f"The progress file {self.path} has no chapters in it. "
+                f"The progress file {self.path} was written by a newer pi-course. "
+                "Update pi-course; the file was not touched."
+            )
+        chapters: object = whole.get("chapters")
+        if not isinstance(chapters, dict) or not all(map(_sound, chapters.values())):  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+            raise CourseError(
+                f"The progress file {self.path} holds something that pi-course did not write. "
                 "Move it away to start a new one; your practice folders are not touched."
             )
         return cast(dict[str, Any], chapters)
@@ -130,7 +136,7 @@ class Progress:
     def state(self, slug: str) -> State:
         entry = self.chapter(slug)
         green = entry.get("green")
-        if green is not None and self._unchanged(green["folder"], green["files"]):
+        if green and green["files"] and self._unchanged(green["folder"], green["files"]):
             accepted = entry.get("accepted")
             same = accepted is not None and accepted["files"] == green["files"]
             return "accepted" if same else "green"
@@ -138,6 +144,20 @@ class Progress:
 
     def _unchanged(self, folder: str, files: Mapping[str, str]) -> bool:
         return file_hashes(Path(folder), tuple(files)) == dict(files)
+
+
+def _sound(entry: object) -> bool:
+    """Whether a chapter's entry has the shape that the methods of Progress rely on."""
+    if not isinstance(entry, dict):
+        return False
+    fields = cast(dict[str, Any], entry)
+    shapes = {"folder": str, "hints": dict, "predictions": list, "green": dict, "accepted": dict}
+    if not all(isinstance(fields[name], kind) for name, kind in shapes.items() if name in fields):
+        return False
+    evidence = [fields[name] for name in ("green", "accepted") if name in fields]
+    return all(isinstance(item.get("files"), dict) for item in evidence) and (
+        "green" not in fields or isinstance(fields["green"].get("folder"), str)
+    )
 
 
 def lay_out_notebooks(folder: Path) -> list[Path]:

@@ -80,14 +80,20 @@ def _earlier(checker: Checker, folder: Path, lab: str) -> tuple[TestResult, ...]
 
 def record(result: CheckResult, chapter: Checkpoint, folder: Path) -> None:
     """Keep the evidence of a check of the whole chapter; a lab alone is none."""
+    from pi_course_kit.errors import CourseError
     from pi_course_kit.workspace import file_hashes, progress_for
 
     if result.lab is not None or result.verdict == "error":
         return
     ran = {file.path: file.sha256 for file in result.tested}
-    files = {path: ran[path] for path in chapter.files if path in ran}
-    green = result.verdict == "green" and files == file_hashes(folder, chapter.files)
-    progress_for(folder).record_check(chapter.id, folder, files, green)
+    # Everything that ran is evidence, a helper or a given file too; and each teaching file must
+    # have run, or the evidence could stand without the learner's work.
+    whole = set(chapter.files) <= ran.keys() and ran == file_hashes(folder, tuple(ran))
+    green = result.verdict == "green" and whole
+    try:
+        progress_for(folder).record_check(chapter.id, folder, ran, green)
+    except CourseError as error:
+        click.echo(f"This result was not recorded: {error}", err=True)
 
 
 def print_error(sentence: str) -> None:

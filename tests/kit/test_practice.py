@@ -74,7 +74,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         "your home": Path.home(),
         "root of the disk": Path("/"),
         "inside the course's checkout": repository / "practice",
-        "can't be written": tmp_path / "file" / "below",
+        "file is a file": tmp_path / "file" / "below",
     }
 
 
@@ -138,6 +138,15 @@ def test_a_marker_we_cannot_trust(
     folder = practice.create(checkpoint.find("1"), tmp_path / "one").folder
     (folder / ".pi-course.json").write_text(marker, encoding="utf-8")
     with pytest.raises(CourseError, match=words):
+        practice.chapter_of(folder)
+
+
+def test_a_marker_moved_to_another_chapter_is_refused(fake_course: Path, tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("2"), tmp_path / "two").folder
+    marker = folder / ".pi-course.json"
+    text = marker.read_text(encoding="utf-8")
+    marker.write_text(text.replace("02-bye", "01-hello"), encoding="utf-8")
+    with pytest.raises(CourseError, match="says chapter 01, but the folder was made for 02"):
         practice.chapter_of(folder)
 
 

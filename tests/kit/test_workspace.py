@@ -62,13 +62,36 @@ def test_the_highest_rung_is_kept_and_predictions_add_up(progress: Progress) -> 
     assert [p["guess"] for p in progress.chapter("01-x")["predictions"]] == ["two", "three"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"chapters": 3}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"version": 1}',
+        '{"chapters": 3}',
+        '{"chapters": {"01-x": 7}}',
+        '{"chapters": {"01-x": {"hints": "x"}}}',
+        '{"chapters": {"01-x": {"green": {}}}}',
+    ],
+)
 def test_a_broken_file_is_named_and_kept(progress: Progress, text: str) -> None:
     progress.path.parent.mkdir()
     progress.path.write_text(text, encoding="utf-8")
     with pytest.raises(CourseError, match="Move it away"):
         progress.record_hint("01-x", "1.1", 1)
     assert progress.path.read_text(encoding="utf-8") == text
+
+
+def test_a_file_of_a_newer_kit_is_left_alone(progress: Progress) -> None:
+    progress.path.parent.mkdir()
+    progress.path.write_text('{"version": 2, "chapters": {}}', encoding="utf-8")
+    with pytest.raises(CourseError, match="newer pi-course"):
+        progress.record_hint("01-x", "1.1", 1)
+
+
+def test_green_without_files_is_no_evidence(progress: Progress, tmp_path: Path) -> None:
+    progress.record_check("01-x", tmp_path / "one", {}, green=True)
+    assert progress.state("01-x") == "started"
 
 
 def test_an_unwritable_place_is_one_sentence(tmp_path: Path) -> None:
