@@ -140,6 +140,10 @@ def arguments(place: Place, *, port: int | None, browser: bool) -> list[str]:
         "--MappingKernelManager.transport_encryption=auto",
         "--ServerApp.answer_yes=True",  # where it gets the Ctrl-C itself, it need not ask
     ]
+    if os.name == "posix":
+        # By default it is a login shell, whose /etc/profile replaces the PATH of environment().
+        shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
+        options.append(f"--ServerApp.terminado_settings={json.dumps({'shell_command': [shell]})}")
     if port is not None:
         options += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     if not browser:
@@ -150,10 +154,12 @@ def arguments(place: Place, *, port: int | None, browser: bool) -> list[str]:
 
 
 def environment(place: Place, settings: Path) -> dict[str, str]:
-    """The kernels of this interpreter come first, and know the workspace."""
+    """The commands and kernels of this interpreter come first, and know the workspace."""
     path = os.environ.get("JUPYTER_CONFIG_PATH")
+    scripts = str(Path(sys.executable).parent)  # pi-course, for the terminals of JupyterLab
     return {
         **os.environ,
+        "PATH": os.pathsep.join([scripts, os.environ.get("PATH") or os.defpath]),
         "PI_COURSE_WORKSPACE": str(place.workspace),
         "JUPYTER_PREFER_ENV_PATH": "1",
         "JUPYTER_CONFIG_PATH": os.pathsep.join([str(settings), path] if path else [str(settings)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -122,6 +123,40 @@ def test_ctrl_c_stops_the_server_and_its_kernels(whom: str) -> None:
         assert [pid for pid in children if not has_ended(pid)] == []
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="there a terminal is PowerShell")
+def test_a_new_terminal_knows_pi_course(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `make lab`: the environment is not activated."""
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    with lab() as (_, url):
+        base, token = url.split("/lab/tree/")[0], url.split("token=")[1]
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        request = urllib.request.Request(f"{base}/api/terminals?token={token}", data=b"{}")
+        with opener.open(request, timeout=20) as answer:
+            name = json.loads(answer.read())["name"]
+        socket_url = f"ws{base.removeprefix('http')}/terminals/websocket/{name}?token={token}"
+        said = asyncio.run(asyncio.wait_for(_type_in(socket_url, "pi-course list"), SECONDS))
+    assert "The agent's own messages" in said
+
+
+async def _type_in(url: str, line: str) -> str:
+    """What a terminal shows until the shell says that the command has ended."""
+    from tornado.websocket import websocket_connect
+
+    connection = await websocket_connect(url)
+    # The $ keeps what is typed, and shown, from looking like what is answered.
+    await connection.write_message(json.dumps(["stdin", f"{line}; echo ended$((40 + 2))\r"]))
+    said = ""
+    while "ended42" not in said:
+        message = await connection.read_message()
+        assert message is not None, f"the terminal was closed after: {said}"
+        kind, *parts = json.loads(message)
+        said += "".join(parts) if kind == "stdout" else ""
+    connection.close()
+    return said
+
+
 def _descendants(pid: int) -> list[int]:
     listed = subprocess.check_output(["ps", "-eo", "pid=,ppid="], encoding="utf-8").split("\n")
     parent = {int(p): int(pp) for p, pp in (line.split() for line in listed if line.strip())}
@@ -184,6 +219,7 @@ def test_what_jupyterlab_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not any("token" in option or "password" in option for option in told)
     env = server.environment(place, tmp_path / "settings")
     assert env["JUPYTER_PREFER_ENV_PATH"] == "1" and env["PI_COURSE_WORKSPACE"] == str(tmp_path)
+    assert env["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
     # Without a display there is no window, even if a text browser is installed.
     if sys.platform.startswith("linux"):
         assert not server.has_browser()
