@@ -167,7 +167,8 @@ def test_names_in_code_spans(span: str, names: list[str]) -> None:
 
 
 def test_a_test_is_read_with_what_it_calls() -> None:
-    text = "def a():\n    import x\n\ndef b():\n    return a()\n\ndef test_it():\n    b()\n\ndef c(): ...\n"
+    text = "def a():\n    import x\n\ndef b():\n    return a()\n\n"
+    text += "def test_it():\n    b()\n\ndef c(): ...\n"
     found = sources.with_helpers(text, "test_it")
     assert "import x" in found
     assert "def c" not in found

@@ -1,0 +1,184 @@
+"""HTTP to chunks: owns the request, the key, the time-outs, and that the connection is closed."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from functools import cache
+from typing import Protocol
+
+import httpx
+
+from pi_course.abort import Aborted
+from pi_course.messages import Signal
+from pi_course.providers.adapter import check
+from pi_course.providers.api_key import ApiKey
+from pi_course.providers.chunks import ProviderChunk, ProviderError, ProviderRequest
+from pi_course.providers.http_failure import Route, is_loopback, no_event, status_error, told
+from pi_course.providers.sse import ServerSentEvent, SseDecoder
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 300.0  # without a byte; a reply as a whole may take as long as it likes
+DRAIN_SECONDS = 0.05  # for the end of a body after its last event
+DRAIN_READS = 16
+
+
+class PayloadReader(Protocol):
+    """Reads the events of one body. Nothing is read once it is `done`."""
+
+    done: bool
+
+    def read(self, event: ServerSentEvent) -> list[ProviderChunk]: ...
+
+    def close(self) -> list[ProviderChunk]: ...
+
+
+class HttpTransport:
+    """A ProviderTransport. What is particular to a provider comes in with the constructor."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        api_key: ApiKey,
+        key_header: str,
+        key_prefix: str = "",
+        headers: Mapping[str, str] | None = None,
+        body: Mapping[str, object],
+        reader: Callable[[], PayloadReader],
+        client: httpx.AsyncClient | None,
+        connect_seconds: float,
+        idle_seconds: float,
+    ) -> None:
+        self._route = Route(url, connect_seconds, idle_seconds)
+        self._api_key = api_key
+        self._key_header = key_header
+        self._key_prefix = key_prefix
+        self._headers = {"Accept": "text/event-stream", **(headers or {})}
+        self._body = body
+        self._reader = reader
+        self._client = client
+
+    async def stream(
+        self, request: ProviderRequest, *, signal: Signal | None = None
+    ) -> AsyncGenerator[ProviderChunk]:
+        failure: ProviderError | None = None
+        try:
+            async with aclosing(self._chunks(request, signal)) as chunks:
+                async for chunk in chunks:
+                    check(signal)
+                    yield chunk
+        except Aborted:
+            raise
+        except Exception as error:
+            failure = self._without_key(told(error, self._route))
+        # Raised out here it has no cause, and no frames of httpx that hold headers and bodies.
+        if failure is not None:
+            raise failure
+
+    async def _chunks(
+        self, request: ProviderRequest, signal: Signal | None
+    ) -> AsyncGenerator[ProviderChunk]:
+        check(signal)
+        reader = self._reader()
+        async with self._open() as client, self._post(client, request) as response:
+            body = response.aiter_bytes()
+            try:
+                if not response.is_success:
+                    raise await status_error(response, body)
+                async for chunk in _read(response, body, reader, signal):
+                    yield chunk
+            finally:
+                await _let_go(body, DRAIN_SECONDS if reader.done else 0)
+        for chunk in reader.close():
+            yield chunk
+
+    def _open(self) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        if self._client is not None:
+            return nullcontext(self._client)
+        # No proxy leads back to this machine.
+        proxies = not is_loopback(self._route.host)
+        return httpx.AsyncClient(trust_env=proxies, verify=trusted_certificates())
+
+    def _post(
+        self, client: httpx.AsyncClient, request: ProviderRequest
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        return client.stream(
+            "POST",
+            self._route.url,
+            headers=self._headers | self._key(),
+            json={**request, **self._body},
+            timeout=httpx.Timeout(self._route.idle_seconds, connect=self._route.connect_seconds),
+            follow_redirects=False,  # it could carry the key to another host
+        )
+
+    def _key(self) -> dict[str, str]:
+        if not self._api_key:
+            return {}
+        return {self._key_header: self._key_prefix + self._api_key.value()}
+
+    def _without_key(self, error: ProviderError) -> ProviderError:
+        return ProviderError(
+            self._api_key.redact(error.problem),
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+            status=error.status,
+        )
+
+
+async def _read(
+    response: httpx.Response,
+    body: AsyncIterator[bytes],
+    reader: PayloadReader,
+    signal: Signal | None,
+) -> AsyncGenerator[ProviderChunk]:
+    decoder = SseDecoder()
+    head, any_event = b"", False
+    async for data in body:
+        check(signal)
+        head = head or data
+        for event in decoder.feed(data):
+            any_event = True
+            # One by one: what came before a bad event counts, wherever the network cut.
+            for chunk in reader.read(event):
+                yield chunk
+            if reader.done:
+                return
+    if not any_event:
+        raise no_event(response, head)
+
+
+async def _let_go(body: AsyncIterator[bytes], seconds: float) -> None:
+    """Read a body to its end if that comes at once, so that the connection can be used again.
+
+    Otherwise the reading is cancelled inside: generators of httpx that were only dropped would be
+    closed some time later, by tasks that nobody knows.
+    """
+    with suppress(StopAsyncIteration, TimeoutError, httpx.HTTPError):
+        async with asyncio.timeout(seconds):
+            for _ in range(DRAIN_READS):
+                await anext(body)
+
+
+@cache
+def trusted_certificates() -> ssl.SSLContext:
+    """Read once: it takes 20 ms, in which no other task can run."""
+    return httpx.create_ssl_context()
+
+
+def checked_base_url(base_url: str) -> str:
+    """Without its trailing slashes. Raises ProviderError for what can't be the base of a URL."""
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ProviderError(f"base_url is not a URL: {error}") from None
+    problem = (
+        ("must not hold a user or password: give the key as api_key" if url.userinfo else "")
+        or ("must begin with http:// or https://" if url.scheme not in ("http", "https") else "")
+        or ("has no host" if not url.host else "")
+        or ("has a query: the path is appended to it" if "?" in base_url else "")
+        or ("has a fragment: the path is appended to it" if "#" in base_url else "")
+    )
+    if problem:
+        raise ProviderError(f"base_url {problem}, as in http://127.0.0.1:11434/v1")
+    return base_url.rstrip("/")
