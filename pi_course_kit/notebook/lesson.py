@@ -57,6 +57,11 @@ class Chapter:
 
     def predict(self, guess: str) -> Shown:
         """Store your guess before the next cell shows what happens."""
+        if not isinstance(guess, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise CourseError(
+                f"ch.predict() takes your guess as a text, and got {guess!r}. "
+                'Write it between quotes: ch.predict("I expect …").'
+            )
         guess = guess.strip()
         if not guess:
             return show(
