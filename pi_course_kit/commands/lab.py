@@ -20,8 +20,11 @@ def command(chapter: str | None, port: int | None, no_browser: bool) -> None:
     server.require()
     place = server.lay_out(chapter)
     click.echo(f"Workspace: {place.workspace}")
-    with server.started(place, port=port, browser=not no_browser) as running:
-        click.echo(f"Open this address in a browser:\n\n    {running.url}\n")
-        click.echo("JupyterLab runs until you press Ctrl-C here.")
-        running.wait()
+    try:
+        with server.started(place, port=port, browser=not no_browser) as running:
+            click.echo(f"Open this address in a browser:\n\n    {running.url}\n")
+            click.echo("JupyterLab runs until you press Ctrl-C here.")
+            running.wait()
+    except KeyboardInterrupt:
+        pass  # also while it was starting
     click.echo("JupyterLab has stopped; what you saved is in the workspace.")

@@ -30,6 +30,7 @@ from pi_course_kit.workspace import Progress, lay_out_notebooks, workspace
 
 STARTS_IN = 60.0  # seconds until a server that does not answer is given up
 STOPS_IN = 15.0  # seconds that its kernels get to end
+GIVES_UP_IN = 3.0  # seconds for a server that has no kernels yet
 LOG = "jupyterlab.log"
 
 
@@ -91,16 +92,22 @@ def _first_open(progress: Progress) -> Checkpoint:
 
 @contextmanager
 def started(place: Place, *, port: int | None, browser: bool) -> Generator[Running]:
-    """A server that answers; it and its kernels are gone when the block is left."""
+    """A server that answers; it and its kernels are gone when the block is left.
+
+    Ctrl-C and the signals that end a command leave it as KeyboardInterrupt, from the first line on.
+    """
     _require_free(port)
-    settings = Path(tempfile.mkdtemp(prefix="pi-course-lab-"))
     log = place.workspace / LOG
     process: subprocess.Popen[bytes] | None = None
-    before = {number: signal.signal(number, _interrupt) for number in _endings()}
+    stops_in = GIVES_UP_IN
+    ending = _Ending()
+    before = {number: signal.signal(number, ending) for number in _endings()}
+    settings = Path(tempfile.mkdtemp(prefix="pi-course-lab-"))
     try:
         _override_settings(settings)
         known = set(_runtime_folder().glob("jpserver-*.json"))
-        with open(log, "wb") as file:
+        with open(log, "ab") as file:  # another lab in this workspace may be writing there
+            begin = file.tell()
             process = subprocess.Popen(
                 arguments(place, port=port, browser=browser and has_browser()),
                 env=environment(place, settings),
@@ -112,17 +119,19 @@ def started(place: Place, *, port: int | None, browser: bool) -> Generator[Runni
                 # two it would leave before its kernels have ended.
                 process_group=0 if os.name == "posix" else None,
             )
-        yield Running(_address(place, process, known, log), process)
-    except KeyboardInterrupt:
-        pass
+        ending.allow()
+        url = _address(place, process, known, log, begin)
+        stops_in = STOPS_IN
+        yield Running(url, process)
     except OSError as error:
         raise CourseError(
             f"JupyterLab can't start on {place.workspace}: {error.strerror or error}. "
             "Free the folder, or set PI_COURSE_WORKSPACE to one that can be written."
         ) from error
     finally:
+        ending.held = True
         if process is not None:
-            _stop(process)
+            _stop(process, stops_in)
         for number, handler in before.items():
             signal.signal(number, handler)
         shutil.rmtree(settings, ignore_errors=True)
@@ -223,7 +232,9 @@ def _runtime_folder() -> Path:
     return Path(jupyter_runtime_dir())
 
 
-def _address(place: Place, process: subprocess.Popen[bytes], known: set[Path], log: Path) -> str:
+def _address(
+    place: Place, process: subprocess.Popen[bytes], known: set[Path], log: Path, begin: int
+) -> str:
     """Wait until the server has written down where it listens, and answers there."""
     pause = Event()
     for _ in range(int(STARTS_IN / 0.1)):
@@ -235,7 +246,7 @@ def _address(place: Place, process: subprocess.Popen[bytes], known: set[Path], l
                 page = urllib.parse.quote(f"lab/tree/{place.notebook}")
                 return f"{info['url']}{page}?token={info['token']}"
         pause.wait(0.1)
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    lines = log.read_bytes()[begin:].decode("utf-8", errors="replace").strip().split("\n")
     raise CourseError(
         f"JupyterLab did not start. Its last words: {lines[-1].strip() or 'none'}\n"
         f"All of them are in {log}."
@@ -259,22 +270,38 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], seconds: float) -> None:
     """End the server and, through it, its kernels; only then by force."""
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(STOPS_IN)
+            process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
 def _endings() -> list[signal.Signals]:
-    """What else than Ctrl-C may end the command: kill, and a terminal that is closed."""
-    names = ("SIGTERM", "SIGHUP")
+    """What may end the command: Ctrl-C, kill, and a terminal that is closed."""
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
     return [signal.Signals[name] for name in names if hasattr(signal, name)]
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Ending:
+    """Handles those signals. Held while the server is made and while it is stopped, so that a
+    signal in between leaves no process behind; the first one is only put off.
+    """
+
+    def __init__(self) -> None:
+        self.held = True
+        self.came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        if not self.held:
+            raise KeyboardInterrupt
+
+    def allow(self) -> None:
+        self.held = False
+        if self.came:
+            raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -15,6 +16,8 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -23,7 +26,7 @@ from pi_course_kit import checkpoint
 from pi_course_kit.cli import main
 from pi_course_kit.errors import CourseError
 from pi_course_kit.notebook import server
-from pi_course_kit.workspace import Progress
+from pi_course_kit.workspace import Progress, file_hashes
 
 SECONDS = 60
 
@@ -100,6 +103,11 @@ def test_it_serves_the_notebook_to_whoever_has_the_token(tmp_path: Path) -> None
             if item["id"] == "@jupyterlab/apputils-extension:notification"
         )
         assert chosen["schema"]["properties"]["fetchNews"]["default"] == "false"
+        # A second lab in the workspace writes its log behind that of the first.
+        log = tmp_path / "work space 我" / server.LOG
+        before = log.read_bytes()
+        with lab("01"):
+            assert before and log.read_bytes().startswith(before)
     assert (tmp_path / "work space 我" / "notebooks" / "03-message-ir.ipynb").is_file()
 
 
@@ -124,6 +132,53 @@ def test_ctrl_c_stops_the_server_and_its_kernels(whom: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C reaches a console differently on Windows")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("when", ["at once", "when the server has begun to speak"])
+def test_it_can_be_stopped_while_it_starts(
+    ending: signal.Signals, when: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "work space 我" / server.LOG
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pi_course_kit.cli", "lab", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    try:
+        children: list[int] = []
+        for _ in range(SECONDS * 50):
+            children = _descendants(process.pid)
+            if children and (when == "at once" or log.stat().st_size):
+                break
+            Event().wait(0.02)
+        assert children, "no server was started"
+        os.killpg(process.pid, ending)
+        said, _ = process.communicate(timeout=SECONDS)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert process.returncode == 0
+    assert said.split("\n") == [
+        f"Workspace: {tmp_path / 'work space 我'}",
+        "JupyterLab has stopped; what you saved is in the workspace.",
+        "",
+    ]
+    assert [pid for pid in children if not has_ended(pid)] == []
+
+
+def test_a_signal_that_comes_too_early_is_put_off() -> None:
+    ending = server._Ending()  # pyright: ignore[reportPrivateUsage]
+    ending(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        ending.allow()
+    with pytest.raises(KeyboardInterrupt):
+        ending(signal.SIGINT, None)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there a terminal is PowerShell")
 def test_a_new_terminal_knows_pi_course(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `make lab`: the environment is not activated."""
@@ -142,9 +197,8 @@ def test_a_new_terminal_knows_pi_course(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def _type_in(url: str, line: str) -> str:
     """What a terminal shows until the shell says that the command has ended."""
-    from tornado.websocket import websocket_connect
-
-    connection = await websocket_connect(url)
+    client: Any = importlib.import_module("tornado.websocket")  # its types are partly unknown
+    connection = await client.websocket_connect(url)
     # The $ keeps what is typed, and shown, from looking like what is answered.
     await connection.write_message(json.dumps(["stdin", f"{line}; echo ended$((40 + 2))\r"]))
     said = ""
@@ -203,7 +257,8 @@ def test_it_opens_the_first_chapter_that_is_not_accepted(tmp_path: Path) -> None
     assert server.lay_out(None).chapter.nn == "00"
     first = checkpoint.find("00")
     progress = Progress(tmp_path / "work space 我")
-    progress.record_check(first.id, tmp_path, {}, green=True)
+    (tmp_path / "tested.py").write_text("", encoding="utf-8", newline="\n")
+    progress.record_check(first.id, tmp_path, file_hashes(tmp_path, ("tested.py",)), green=True)
     progress.record_accepted(first.id, [])
     assert server.lay_out(None).chapter.nn == "01"
     assert server.lay_out("03").notebook == "notebooks/03-message-ir.ipynb"
