@@ -146,14 +146,18 @@ def opened(page: Page, url: str) -> None:
 
 
 def run_all(page: Page, count: int) -> bool:
-    """Run every cell and wait for the last; True if a live view was seen on the way."""
+    """Run every cell and wait for the last; True if a live view was there on the way.
+
+    textContent, since innerText leaves out what is scrolled out of sight.
+    """
     menu(page, "Edit", "Clear Outputs of All Cells")
     menu(page, "Run", "Run All Cells")
     page.evaluate(
         """() => {
             window.sawLive = false;
             new MutationObserver(() => {
-                if (document.body.innerText.includes('Events so far')) window.sawLive = true;
+                const there = document.body.textContent.includes('Events so far');
+                if (there) window.sawLive = true;
             }).observe(document.body, {subtree: true, childList: true, characterData: true});
         }"""
     )
