@@ -209,10 +209,8 @@ def _ended(call: ToolCall, index: int) -> ToolCall:
     try:
         arguments = parse_arguments(raw)
     except ValueError as error:
-        raise ProviderError(
-            f"The arguments of tool {call.name!r} (content[{index}]) are not one JSON object:"
-            f" {error}"
-        ) from error
+        where = f"The arguments of tool {call.name!r} (content[{index}])"
+        raise ProviderError(f"{where} are not one JSON object: {error}") from error
     # Blank text is no JSON: a server that gets it back would refuse the whole conversation.
     kept = raw if raw.strip() else None
     return ToolCall(id=call.id, name=call.name, arguments=arguments, raw_arguments=kept)
