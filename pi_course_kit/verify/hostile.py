@@ -44,13 +44,13 @@ class Outcome:
 
 
 def code(text: str) -> Callable[[Checkpoint, Path], None]:
-    """A student whose first teaching file is this text; the others are empty."""
+    """A student whose teaching files are all this text, whichever a test imports first."""
 
     def prepare(chapter: Checkpoint, folder: Path) -> None:
-        for index, file in enumerate(chapter.files):
+        for file in chapter.files:
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(dedent(text) if index == 0 else "", encoding="utf-8", newline="\n")
+            path.write_text(dedent(text), encoding="utf-8", newline="\n")
 
     return prepare
 
@@ -113,18 +113,6 @@ asyncio.run = run
 """
 
 
-def everywhere(text: str) -> Callable[[Checkpoint, Path], None]:
-    """A student whose teaching files are all this text."""
-
-    def prepare(chapter: Checkpoint, folder: Path) -> None:
-        for file in chapter.files:
-            path = folder / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
-
-    return prepare
-
-
 STUDENTS = (
     Student("an endless loop", code("while True:\n    pass\n"), "did not end within"),
     Student(
@@ -148,8 +136,8 @@ STUDENTS = (
         code("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"),
         "changed pytest",
     ),
-    Student("answers that equal everything", everywhere(AGREEABLE), ""),
-    Student("a loop that runs nothing", everywhere(AGREEABLE + NO_LOOP), ""),
+    Student("answers that equal everything", code(AGREEABLE), ""),
+    Student("a loop that runs nothing", code(AGREEABLE + NO_LOOP), ""),
     Student(
         "the course's own solution",
         code(

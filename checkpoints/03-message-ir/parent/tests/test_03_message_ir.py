@@ -387,7 +387,7 @@ def test_json_can_always_be_encoded():
     """What was accepted can be written as UTF-8 JSON without NaN, and read back."""
     from pi_course.messages import parse_message, text
 
-    told = readme()[0].model_copy(update={"content": (text("名前 😀 \u2028 \x00"),)})
+    told = readme()[0].model_copy(update={"content": (text("名前 \U0001f600 \u2028 \x00"),)})
     line = json.dumps(told.model_dump(mode="json"), allow_nan=False, ensure_ascii=False)
     assert parse_message(json.loads(line.encode("utf-8"))) == told
 
