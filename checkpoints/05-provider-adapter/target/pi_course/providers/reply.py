@@ -50,6 +50,8 @@ class Block:
 
     def whole(self, delta: str) -> str:
         """The delta in whole characters, with what was held back before it."""
+        if not self.held and delta.isascii():
+            return delta
         delta, self.held = cut_last_half(self.held + delta)
         return replace_surrogates(delta)
 
@@ -209,10 +211,8 @@ def _ended(call: ToolCall, index: int) -> ToolCall:
     try:
         arguments = parse_arguments(raw)
     except ValueError as error:
-        raise ProviderError(
-            f"The arguments of tool {call.name!r} (content[{index}]) are not one JSON object:"
-            f" {error}"
-        ) from error
+        where = f"The arguments of tool {call.name!r} (content[{index}])"
+        raise ProviderError(f"{where} are not one JSON object: {error}") from error
     # Blank text is no JSON: a server that gets it back would refuse the whole conversation.
     kept = raw if raw.strip() else None
     return ToolCall(id=call.id, name=call.name, arguments=arguments, raw_arguments=kept)
