@@ -4,7 +4,6 @@ Only the fields that a chunk is made of are read. Their types are checked withou
 that are absent, null or unknown do no harm, since every server leaves out others.
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 from pi_course.providers.chunks import (
@@ -58,10 +57,10 @@ class OpenAIPayloadReader:
     def close(self) -> list[ProviderChunk]:
         raise NotImplementedError("Lab 5.3: OpenAIPayloadReader.close()")
 
-    def _chunks(self, payload: JsonObject) -> Iterator[ProviderChunk]:
+    def _chunks(self, choice: JsonObject) -> list[ProviderChunk]:
         raise NotImplementedError("Lab 5.3: OpenAIPayloadReader._chunks()")
 
-    def _tool(self, piece: JsonObject, position: int) -> Iterator[ToolChunk]:
+    def _tool(self, piece: JsonObject, position: int) -> list[ToolChunk]:
         raise NotImplementedError("Lab 5.3: OpenAIPayloadReader._tool()")
 
     def _read_usage(self, usage: JsonObject) -> None:
