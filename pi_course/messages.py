@@ -89,9 +89,11 @@ AgentMessage: TypeAlias = Annotated[
 
 
 class ToolDefinition(WireModel):
+    """What a model is told of a tool. `parameters` is the JSON Schema of its arguments."""
+
     name: str
     description: str
-    parameters: Annotated[Mapping[str, object], AfterValidator(frozen_json)]  # a JSON Schema
+    parameters: Annotated[Mapping[str, object], AfterValidator(frozen_json)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ class AgentContext:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", tuple(self.messages))  # the caller's list may grow
-        object.__setattr__(self, "tools", None if self.tools is None else tuple(self.tools))
+        if self.tools is not None:
+            object.__setattr__(self, "tools", tuple(self.tools))
 
 
 def text(value: str) -> TextContent:

@@ -4,7 +4,6 @@ Only the fields that a chunk is made of are read. Their types are checked withou
 that are absent, null or unknown do no harm, since every server leaves out others.
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 from pi_course.providers.chunks import (
@@ -61,36 +60,38 @@ class OpenAIPayloadReader:
             return []
         if not data or (event.event != "message" and '"choices"' not in data):
             return []
-        return list(self._chunks(parse_payload(data)))
+        payload = parse_payload(data)
+        if (usage := object_in(payload, "usage")) is not None:
+            self._read_usage(usage)
+        choices = objects_in(payload, "choices")
+        if len(choices) > 1:
+            raise invalid(f"choices must hold one choice, found {len(choices)}")
+        return self._chunks(choices[0]) if choices else []
 
     def close(self) -> list[ProviderChunk]:
         return [FinishChunk(self._reason, self._usage or None)] if self._reason else []
 
-    def _chunks(self, payload: JsonObject) -> Iterator[ProviderChunk]:
-        self._read_usage(object_in(payload, "usage") or {})
-        choices = objects_in(payload, "choices")
-        if len(choices) > 1:
-            raise invalid(f"choices must hold one choice, found {len(choices)}")
-        for choice in choices:
-            delta = object_in(choice, "delta", _CHOICE) or {}
-            if content := text_in(delta, "content", _DELTA):
-                self._check_open(_DELTA + "content")
-                yield TextChunk(content)
-            for position, piece in enumerate(objects_in(delta, "tool_calls", _DELTA)):
-                self._check_open(_DELTA + "tool_calls")
-                yield from self._tool(piece, position)
-            self._read_reason(choice.get("finish_reason"))
+    def _chunks(self, choice: JsonObject) -> list[ProviderChunk]:
+        chunks: list[ProviderChunk] = []
+        delta = object_in(choice, "delta", _CHOICE) or {}
+        if content := text_in(delta, "content", _DELTA):
+            self._check_open(_DELTA + "content")
+            chunks.append(TextChunk(content))
+        for position, piece in enumerate(objects_in(delta, "tool_calls", _DELTA)):
+            self._check_open(_DELTA + "tool_calls")
+            chunks += self._tool(piece, position)
+        self._read_reason(choice.get("finish_reason"))
+        return chunks
 
-    def _tool(self, piece: JsonObject, position: int) -> Iterator[ToolChunk]:
+    def _tool(self, piece: JsonObject, position: int) -> list[ToolChunk]:
         at = f"{_DELTA}tool_calls[{position}]."
         index, id = count_in(piece, "index", at), text_in(piece, "id", at)
         function = object_in(piece, "function", at)
         if function is None:
-            return
+            return []
         at += "function."
         name, arguments = text_in(function, "name", at), text_in(function, "arguments", at)
-        index = self._calls.index_of(index, id, name, position)
-        yield ToolChunk(index, id, name, arguments)
+        return [ToolChunk(self._calls.index_of(index, id, name, position), id, name, arguments)]
 
     def _read_usage(self, usage: JsonObject) -> None:
         for field, name in _USAGE.items():

@@ -36,10 +36,13 @@ def shown(value: object) -> str:
 
 def parse_payload(data: str) -> JsonObject:
     """One JSON object. Raises also for the payload that is the provider's report of an error."""
+    data = data.strip()
     try:
-        value = _DECODER.decode(data)
+        value, end = _DECODER.raw_decode(data)
     except (ValueError, RecursionError):
-        raise invalid(f"the payload is not JSON: {shown(data)}") from None
+        value, end = None, -1
+    if end != len(data):
+        raise invalid(f"the payload is not JSON: {shown(data)}")
     if not isinstance(value, dict):
         raise must_be("the payload", "an object", value)
     payload = cast("JsonObject", value)

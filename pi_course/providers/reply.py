@@ -50,6 +50,8 @@ class Block:
 
     def whole(self, delta: str) -> str:
         """The delta in whole characters, with what was held back before it."""
+        if not self.held and delta.isascii():
+            return delta
         delta, self.held = cut_last_half(self.held + delta)
         return replace_surrogates(delta)
 

@@ -5,7 +5,7 @@ others, which are ordinary characters inside JSON text. So lines are cut as byte
 decoded when it is whole. A connection is not made again here: `id` and `retry` are only told.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pi_course.errors import PiError
 
@@ -19,8 +19,9 @@ class SseError(PiError):
     """The body can't be read as events."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class ServerSentEvent(NamedTuple):
+    """A tuple, since one is made for every piece of a reply: a frozen dataclass costs thrice."""
+
     event: str = "message"
     data: str = ""
     id: str = ""  # the last one that the stream gave, also with an earlier event
@@ -61,52 +62,58 @@ class SseDecoder:
         if not data:
             return []
         self._after_cr = data.endswith(b"\r")
-        *lines, rest = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()
         events: list[ServerSentEvent] = []
-        if lines:
-            lines[0] = b"".join([*self._line, lines[0]])
-            self._line.clear()
-            self._line_size = 0
-            events = [event for line in lines if (event := self._read(line)) is not None]
-        self._line.append(rest)
-        self._line_size += len(rest)
-        self._check_size()
+        if lines and (self._line or self._first_line):
+            lines[0] = self._whole_line(lines[0])
+        for line in lines:
+            if line:
+                self._read(line)
+            elif self._data:
+                events.append(self._whole_event())
+            else:
+                self._start_event()
+        if rest:
+            self._line.append(rest)
+            self._line_size += len(rest)
+        if self._line_size + self._data_size > MAX_EVENT_BYTES:
+            raise SseError(
+                f"One event is longer than {MAX_EVENT_BYTES} bytes and has no end:"
+                " is this really a stream of events?"
+            )
         return events
 
     def close(self) -> None:
         """The body is over. What no blank line has ended is no event: it is dropped."""
         self.__init__()
 
-    def _check_size(self) -> None:
-        if self._line_size + self._data_size > MAX_EVENT_BYTES:
-            raise SseError(
-                f"One event is longer than {MAX_EVENT_BYTES} bytes and has no end:"
-                " is this really a stream of events?"
-            )
-
-    def _read(self, line: bytes) -> ServerSentEvent | None:
+    def _whole_line(self, end: bytes) -> bytes:
+        line = b"".join([*self._line, end])
+        self._line.clear()
+        self._line_size = 0
         if self._first_line:
             line = line.removeprefix(_BOM)
             self._first_line = False
-        if not line:
-            return self._dispatch()
+        return line
+
+    def _read(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data.append(value)
             self._data_size += len(value)
-            self._check_size()
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode("utf-8", "replace")
         elif name == b"retry" and value.isdigit() and len(value) < MAX_RETRY_DIGITS:
             self._retry = int(value)
-        return None
 
-    def _dispatch(self) -> ServerSentEvent | None:
-        data, event, retry = self._data, self._event or "message", self._retry
+    def _whole_event(self) -> ServerSentEvent:
+        data = b"\n".join(self._data).decode("utf-8", "replace")
+        event = ServerSentEvent(self._event or "message", data, self._id, self._retry)
         self._start_event()
-        if not data:
-            return None
-        return ServerSentEvent(event, b"\n".join(data).decode("utf-8", "replace"), self._id, retry)
+        return event
