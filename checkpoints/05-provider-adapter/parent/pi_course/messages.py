@@ -89,11 +89,9 @@ AgentMessage: TypeAlias = Annotated[
 
 
 class ToolDefinition(WireModel):
-    """What a model is told of a tool. `parameters` is the JSON Schema of its arguments."""
-
     name: str
     description: str
-    parameters: Annotated[Mapping[str, object], AfterValidator(frozen_json)]
+    parameters: Annotated[Mapping[str, object], AfterValidator(frozen_json)]  # a JSON Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +103,7 @@ class AgentContext:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", tuple(self.messages))  # the caller's list may grow
-        if self.tools is not None:
-            object.__setattr__(self, "tools", tuple(self.tools))
+        object.__setattr__(self, "tools", None if self.tools is None else tuple(self.tools))
 
 
 def text(value: str) -> TextContent:
