@@ -75,7 +75,7 @@ def _code(chapter: Checkpoint, lab: Lab, name: str | None, *, cut: bool) -> str:
         owners = symbols.owners(chapter, file)
         if cut:
             owners = {own: of for own, of in owners.items() if name in (None, own)}
-            text = symbols.excerpt(target, owners, lab.id, cut=True)
+            text = symbols.signatures(target, owners, lab.id)
         else:
             given = symbols.given(chapter, file)
             text = insertion.listing(target, owners, lab.id, given=given, name=name).strip()

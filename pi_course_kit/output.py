@@ -1,4 +1,4 @@
-"""What several commands print alike: JSON, and the names of states and levels."""
+"""What several commands print alike: their JSON, also of wrong use."""
 
 from __future__ import annotations
 

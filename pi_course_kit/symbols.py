@@ -205,16 +205,15 @@ def _is_ellipsis(node: ast.stmt) -> bool:
     )
 
 
-def excerpt(target: str, owners: Mapping[str, str], lab: str, *, cut: bool) -> str:
-    """The lab's own definitions out of the target, as one text; `cut` shows signatures only."""
-    keep: frozenset[str] = frozenset() if cut else frozenset({lab})
-    source = cut_bodies(target, owners, keep)
+def signatures(target: str, owners: Mapping[str, str], lab: str) -> str:
+    """The lab's own definitions out of the target, bodies cut, as one text."""
+    source = starter(target, owners)
     lines = source.split("\n")
-    parts: list[str] = []
-    for statement in statements(ast.parse(source).body, lines):
-        if any(belongs(name, owners, lab) for name in statement.names):
-            parts.append("\n".join(lines[statement.start : statement.end]))
-    return "\n\n\n".join(parts)
+    return "\n\n\n".join(
+        "\n".join(lines[statement.start : statement.end])
+        for statement in statements(ast.parse(source).body, lines)
+        if any(belongs(name, owners, lab) for name in statement.names)
+    )
 
 
 def outline(target: str, owners: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pi_course_kit.output import print_json
+
 if TYPE_CHECKING:
     from pi_course_kit.checkpoint import Checkpoint
     from pi_course_kit.results import CheckResult, TestResult
@@ -55,7 +57,7 @@ def _check(folder: Path | None, lab: str | None, types: bool, as_json: bool) -> 
         value = runner.to_json(result)
         if types:
             value["types"] = [str(item) for item in wrong or ()]
-        _print_json(value)
+        print_json(value)
     else:
         click.echo(
             report.text(result, chapter, folder, colour=in_colour(), earlier=earlier, types=wrong)
@@ -98,7 +100,7 @@ def record(result: CheckResult, chapter: Checkpoint, folder: Path) -> None:
 
 def print_error(sentence: str) -> None:
     """A check that could not run, in the shape of one that could."""
-    _print_json(
+    print_json(
         {
             "chapter": None,
             "verdict": "error",
@@ -120,9 +122,3 @@ def _type_errors(folder: Path, chapter: Checkpoint) -> list[Diagnostic]:
 
     files = [folder / file for file in chapter.files if (folder / file).is_file()]
     return type_check(files, folder) if files else []
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -158,9 +158,7 @@ def _signatures(case: Case, lab: str) -> Iterator[Finding]:
         file, _, name = symbol.partition(":")
         if file not in snapshot.snapshot_files(case.number):
             continue  # the rule `files` says so
-        text = symbols.excerpt(
-            case.target_text(file), symbols.owners(case.chapter, file), lab, cut=True
-        )
+        text = symbols.signatures(case.target_text(file), symbols.owners(case.chapter, file), lab)
         last = name.rpartition(".")[2]
         if last not in text:
             yield Finding(f"{name} is not in it", f"lab {lab}, hint level 2", "Correct the symbol.")

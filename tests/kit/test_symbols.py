@@ -185,12 +185,12 @@ def test_adding_twice_changes_nothing() -> None:
     assert add(once, "1.1") == once
 
 
-def test_an_excerpt_holds_the_labs_own_definitions() -> None:
-    whole = symbols.excerpt(TARGET, OWNERS, "1.3", cut=False)
+def test_a_hint_holds_the_labs_own_definitions() -> None:
+    whole = insertion.listing(TARGET, OWNERS, "1.3", given=frozenset({"LIMIT"}))
     assert "return self.items.pop(0)" in whole
     assert "Lab 1.2" in whole, "the rest of a shared class is cut"
     assert "class Thing" not in whole
-    cut = symbols.excerpt(TARGET, OWNERS, "1.1", cut=True)
+    cut = symbols.signatures(TARGET, OWNERS, "1.1")
     assert "upper" not in cut
     assert "def each(things: Sequence[Thing]) -> Iterator[str]:" in cut
 
