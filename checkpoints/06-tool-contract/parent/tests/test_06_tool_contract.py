@@ -1268,6 +1268,26 @@ def test_execute_notices_a_cancellation_from_within():
     assert run(scenario()) is True
 
 
+def test_execute_notices_a_cancellation_from_before():
+    """A task that was told to stop at its next wait does so, although the call began later."""
+    from pi_course.tool import execute_tool_call
+
+    async def function(arguments, context):
+        await asyncio.Event().wait()
+
+    async def scenario():
+        async def stop_and_call():
+            asyncio.current_task().cancel()
+            return await execute_tool_call(call(), registry, context())
+
+        registry = registry_of(tool_with(function))
+        task = asyncio.create_task(stop_and_call())
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert run(scenario()) is True
+
+
 def test_execute_a_tool_whose_own_task_was_cancelled_failed():
     """A CancelledError that nobody sent to our task is a failure like others."""
 
