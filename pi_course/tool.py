@@ -59,7 +59,7 @@ class Tool:
     parameters: type[BaseModel]
     execute: Execute
     sequential: bool = False
-    definition: ToolDefinition = field(init=False, repr=False, compare=False)
+    definition: ToolDefinition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from pi_course.messages import TextContent, ToolCall, ToolResultMessage
 from pi_course.surrogates import replace_surrogates
-from pi_course.wire import frozen_json
+from pi_course.wire import InvalidValue, frozen_json
 
 MAX_REASON_CHARS = 4000  # of what a failure tells the model
 
