@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from pi_course.abort import AbortController, Aborted, AbortSignal
 from pi_course.call_ids import call_ids, calls_of, with_new_ids
-from pi_course.grace import GRACE_SECONDS, AnyTask, watched, within_grace
+from pi_course.grace import GRACE_SECONDS, AnyTask, grace_period, watched
 from pi_course.loop_events import (
     AgentRunResult,
     AssistantMessageSaved,

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from pi_course.abort import AbortController, Aborted, AbortSignal
 from pi_course.call_ids import call_ids, calls_of, with_new_ids
-from pi_course.grace import GRACE_SECONDS, AnyTask, watched, within_grace
+from pi_course.grace import GRACE_SECONDS, AnyTask, grace_period, watched
 from pi_course.loop_events import (
     AgentRunResult,
     AssistantMessageSaved,
@@ -229,10 +229,8 @@ class AgentRun:
 
     async def _ask(self) -> AssistantMessage | None:
         """The model's reply; None if there was an abort and nothing came of it."""
-        reading = asyncio.create_task(self._read())
-        await within_grace({reading}, self.stop, self.grace_seconds)
-        if reading.done() and not reading.cancelled():
-            return reading.result()
+        async with grace_period(self.stop, self.grace_seconds):
+            return await self._read()
         self._break_off("aborted", str(Aborted(self.signal.reason)))
         return None
 
