@@ -103,11 +103,18 @@ class _Picture:
                 self._numbered(model=other)
 
     def summary(self) -> str:
-        words = f"{self._count} events, {self._messages} new messages; "
-        words += f"the run ended: {self._end}. " if self._end else "the run has no end yet. "
-        left = self._open.count(True)
-        words += f"{self._most} tools ran at the same time. " if self._most > 1 else ""
-        return words + (f"{left} calls have no result." if left else "Each call has its result.")
+        end = f"the run ended: {self._end}." if self._end else "the run has no end yet."
+        parts = [f"{self._count} events, {self._messages} new messages; {end}"]
+        if self._most > 1:
+            parts.append(f"{self._most} tools ran at the same time.")
+        match len(set(self._calls) - set(self._results)):
+            case 0:
+                parts.append("Each call has its result.")
+            case 1:
+                parts.append("1 call has no result.")
+            case left:
+                parts.append(f"{left} calls have no result.")
+        return " ".join(parts)
 
     def _row(self, *, caller: str = "", model: str = "", message: str = "") -> _Row:
         row = _Row(caller=caller, model=model, message=message)

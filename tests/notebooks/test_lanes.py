@@ -68,10 +68,18 @@ def test_an_abort_stands_where_it_happened() -> None:
 
 def test_the_html_form_says_the_same() -> None:
     shown = lanes(play([BOTH, DONE]))
-    for words in ("start a", "end b, error", "result a", "┬─┐", "──┘"):
+    for words in ("start a", "end b, error", "2 result a", "┬─┐", "──┘"):
         assert f"<code>{words}</code>" in shown.html
         assert words in shown.text
     assert "<script" not in shown.html
+
+
+def test_calls_without_a_result_stay_open() -> None:
+    events = play([BOTH, DONE])
+    ended = [n for n, event in enumerate(events) if type(event).__name__ == "ToolEnd"]
+    assert "2 calls have no result." in lanes(events[: ended[0]]).text
+    assert "1 call has no result." in lanes(events[: ended[1]]).text
+    assert "the run has no end yet" in lanes(events[: ended[1]]).text
 
 
 def test_a_run_without_events_is_shown_too() -> None:
