@@ -291,6 +291,13 @@ def test_schema_keeps_fields_that_are_called_title():
     }
 
 
+def test_schema_leaves_default_values_alone():
+    """A default is a value and no schema, even if it looks like one."""
+    value = {"title": "A", "properties": {"title": "B"}}
+    field = schema_of(model_of(dict[str, Any], value))["properties"]["value"]
+    assert field["default"] == value
+
+
 @pytest.mark.parametrize(
     "model", [RootModel[list[int]], RootModel[dict[str, int]]], ids=["list", "mapping"]
 )
@@ -942,6 +949,15 @@ def test_execute_unknown_tool_names_what_is_close():
     assert counter.seen == []
 
 
+def test_execute_unknown_tool_may_be_close_to_several():
+    """The closest one comes first."""
+    from pi_course.tool import execute_tool_call
+
+    registry = registry_of(*(tool_with(Counter(), name) for name in ("bash", "read_all", "read")))
+    result = run(execute_tool_call(call(name="reads"), registry, context()))
+    assert said(result).endswith("; did you mean read or read_all?")
+
+
 def test_execute_unknown_tool_names_all_where_none_is_close():
     """A name out of nowhere gets the list of all tools."""
     from pi_course.tool import execute_tool_call
@@ -1154,6 +1170,28 @@ def test_execute_drops_progress_after_the_end(ends):
     execute(function, report=heard.append)
     kept[0].report_progress("too late")
     assert heard == ["in time"]
+
+
+def test_execute_drops_progress_after_a_cancellation():
+    """A call that was cancelled is over, too."""
+    from pi_course.tool import execute_tool_call
+
+    heard, kept = [], []
+
+    async def function(arguments, context):
+        kept.append(context)
+        await asyncio.Event().wait()
+
+    async def scenario():
+        registry = registry_of(tool_with(function))
+        task = asyncio.create_task(execute_tool_call(call(), registry, context(heard.append)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(scenario())
+    kept[0].report_progress("too late")
+    assert heard == []
 
 
 def test_execute_says_where_json_text_was_read():
