@@ -708,6 +708,20 @@ def test_a_model_that_raises_is_an_error_reply():
     assert broken.error_message == "ConnectionError: no route to the model"
 
 
+def test_a_cancellation_from_inside_is_no_interrupt():
+    """The model waits for a task of its own that is cancelled: nobody cancelled the run."""
+
+    class Waiting:
+        async def __aiter__(self):
+            task = asyncio.create_task(asyncio.Event().wait())
+            task.cancel()
+            yield await task
+
+    played = play(Model(lambda context, signal: Waiting()))
+    assert (played.reason, played.new[0].stop_reason) == ("error", "error")
+    assert played.new[0].error_message.startswith("CancelledError: ")
+
+
 def half_a_call():
     """The events of a reply that has a text, a whole call and the beginning of a second one."""
     from pi_course.scripted_model import events_of
