@@ -190,6 +190,11 @@ def test_hints_are_written_into_ones_own_files_and_replace_nothing(
     assert broken.exit_code == 2
     assert "Nothing was written" in broken.stderr
     assert file.read_text(encoding="utf-8") == "def hello(:\n"
+    file.unlink()
+    file.mkdir()
+    assert "is a folder where a file belongs" in " ".join(
+        call("hint", "1.1", "--write", "2").stderr.split()
+    )
 
 
 def test_the_answer_stays_closed_until_green_or_given_up(fake_course: Path) -> None:
