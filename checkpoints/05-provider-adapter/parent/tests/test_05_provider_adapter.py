@@ -1064,12 +1064,13 @@ def test_normalized_transport_lone_surrogates_become_replacement_characters():
         text_chunk("a" + LOW + "b"),
         text_chunk(HIGH),
         tool_chunk(0, json.dumps({HIGH: [LOW, {"k": "x" + HIGH + "y"}]}), id=HIGH, name="l" + LOW),
-        text_chunk("c" + HIGH),
+        text_chunk("c"),
+        text_chunk("d" + HIGH),
         finish(),
     )
 
-    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "�"]
-    assert message.content[0].text == "a�b�c�"
+    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "d", "�"]
+    assert message.content[0].text == "a�b�cd�"
     assert message.content[1].arguments == {"�": ("�", {"k": "x�y"})}
     assert (message.content[1].id, message.content[1].name) == ("�", "l�")
     assert "\\ud83d" in message.content[1].raw_arguments
@@ -1806,9 +1807,10 @@ def test_fetch_transport_endless_error_body_is_not_read_to_its_end():
     sent = []
 
     async def endless():
-        while len(sent) < 500:
+        while True:
             sent.append(1)
             yield b"x" * 10_000
+            await asyncio.sleep(0)
 
     def handler(request):
         return httpx.Response(500, content=endless())
