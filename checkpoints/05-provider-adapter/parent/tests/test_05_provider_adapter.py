@@ -1746,12 +1746,20 @@ def test_fetch_transport_status_is_an_error(status):
 
 @pytest.mark.parametrize(
     ("header", "seconds", "shown"),
-    [("7", 7.0, "after 7 s"), ("2.5", 2.5, "after 2.5 s"), ("soon", None, "(retryable)")],
-    ids=["seconds", "fraction", "no-number"],
+    [
+        ("7", 7.0, "after 7 s"),
+        ("2.5", 2.5, "after 2.5 s"),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", 30.0, "after 30 s"),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0, "after 0 s"),
+        ("soon", None, "(retryable)"),
+        ("Wed, 99 Oct 2026 07:28:30 GMT", None, "(retryable)"),
+    ],
+    ids=["seconds", "fraction", "date", "past", "no-number", "no-date"],
 )
 def test_fetch_transport_reports_retry_after(header, seconds, shown):
     """The wait that the server asks for is reported; nothing waits here."""
-    handler = answer(b"busy", 429, headers={"retry-after": header})
+    sent = "Wed, 21 Oct 2026 07:28:00 GMT"  # by the server's clock, which may be another than ours
+    handler = answer(b"busy", 429, headers={"retry-after": header, "date": sent})
     error = failure(handler)
 
     assert (error.retry_after, error.retryable) == (seconds, True)
