@@ -47,15 +47,6 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def press_until(self, key: str, text: str) -> None:
-        """Press a key again when nothing came: a Ctrl-C just before a wait is not always seen."""
-        for _ in range(20):
-            self.press(key)
-            with contextlib.suppress(AssertionError):
-                self.until(text, seconds=3)
-                return
-        self.until(text, seconds=3)
-
     def until(self, text: str, seconds: float = PATIENCE) -> str:
         """Wait for a text; returns what came since the last wait, the text included."""
         end = time.monotonic() + seconds
@@ -65,10 +56,18 @@ class Terminal:
         start, self._seen = self._seen, found + len(text)
         return self.screen[start : self._seen]
 
+    def running(self, seconds: float) -> bool:
+        """Whether the program still runs after having read the screen for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._process.poll() is None and self._read(0.1):
+            pass
+        return self._process.poll() is None
+
     def wait(self) -> int:
         """The exit code, with the screen read to its end."""
-        while self._read(PATIENCE) and self._process.poll() is None:
-            pass
+        end = time.monotonic() + PATIENCE
+        while self._read(0.2) and self._process.poll() is None:
+            assert time.monotonic() < end, f"it does not end; the screen: {self.screen!r}"
         return self._process.wait(PATIENCE)
 
     def _read(self, seconds: float) -> bool:
@@ -150,20 +149,49 @@ def test_ctrl_c_leaves_a_model_that_does_not_look_at_its_signal(tmp_path: Path) 
     with terminal(tmp_path, "--delay-ms", "3600000") as chat:
         chat.press("hello\r")
         chat.until("assistant> ")
-        chat.press_until("\x03", "\n[error] aborted: Ctrl-C\n\n> ")
+        chat.press("\x03")
+        chat.until("\n[error] aborted: Ctrl-C\n\n> ")
         chat.press("/quit\r")
         assert chat.wait() == 0
         assert chat.screen.endswith("\n1 message\n")
 
 
-def test_ctrl_c_at_the_prompt_says_how_to_leave(tmp_path: Path) -> None:
+def test_second_ctrl_c_leaves_at_the_prompt(tmp_path: Path) -> None:
+    with terminal(tmp_path, "--delay-ms", "300") as chat:
+        chat.press("hello\r")
+        chat.until("assistant> He")
+        chat.press("\x03")
+        chat.until("[error] aborted: Ctrl-C\n\n> ")
+        chat.press("\x03")
+        assert chat.wait() == 0
+        assert chat.screen.endswith("\n1 message\n")
+
+
+def test_ctrl_c_again_and_again_leaves_a_model_that_does_not_look_at_its_signal(tmp_path: Path) -> None:
+    with terminal(tmp_path, "--delay-ms", "3600000") as chat:
+        chat.press("hello\r")
+        chat.until("assistant> ")
+        # Two that come at once are one signal; whichever is the second one leaves.
+        while chat.running(1.0):
+            chat.press("\x03")
+        assert chat.wait() == 0
+        assert chat.screen.endswith("\n1 message\n")
+        assert "Traceback" not in chat.screen
+
+
+def test_ctrl_c_at_the_prompt_says_how_to_leave_and_leaves_the_second_time(tmp_path: Path) -> None:
     with terminal(tmp_path) as chat:
         chat.press("hal")
         chat.until("hal")
-        chat.press_until("\x03", "(Ctrl-D or /quit ends)\n> ")
-        chat.press("/quit\r")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("hello\r")
+        chat.until("pieces.\n\n> ")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("\x03")
         assert chat.wait() == 0
-        assert chat.screen.endswith("\n0 messages\n")
+        assert chat.screen.endswith("\n2 messages\n")
 
 
 def test_ctrl_d_leaves(tmp_path: Path) -> None:
@@ -193,9 +221,15 @@ def test_history_of_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_command_is_no_message(tmp_path: Path) -> None:
-    done = piped(tmp_path, "/help me\n")
-    assert "There is no /help: " in done.stdout
+    done = piped(tmp_path, "/halp me\n")
+    assert "There is no /halp: /help shows" in done.stdout
     assert done.stdout.endswith("\n0 messages\n")
+
+
+def test_help_names_all_that_can_be_typed(tmp_path: Path) -> None:
+    done = piped(tmp_path, "/help\n")
+    assert all(f"\n{key} " in f"\n{done.stdout}" for key in ("/help", "/quit", "Ctrl-C"))
+    assert max(len(line) for line in done.stdout.split("\n")) < 80
 
 
 def test_the_model_sees_what_was_said_before(tmp_path: Path) -> None:
@@ -221,7 +255,31 @@ def test_mine_talks_through_the_learners_folder(tmp_path: Path) -> None:
     text = demo.read_text(encoding="utf-8").replace('"Hello! ', '"Ahoy! ')
     demo.write_text(text, encoding="utf-8", newline="\n")
     assert "assistant> Ahoy! " in piped(tmp_path, "hello\n", "--mine", str(folder)).stdout
-    assert "assistant> Hello! " in piped(folder, "hello\n").stdout
+    inside = piped(folder / "tests", "hello\n").stdout
+    assert "assistant> Ahoy! " in inside
+    assert f"It runs on your own files, in {folder.resolve()}" in inside
+
+
+def test_a_folder_that_is_not_that_far_is_not_taken(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("4"), tmp_path / "mine").folder
+    done = piped(folder, "hello\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "assistant> Hello! " in done.stdout
+    assert "your own files" not in done.stdout
+
+
+def test_an_exception_of_the_learners_is_shown_with_its_place(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("5"), tmp_path / "mine").folder
+    file = folder / "pi_course" / "chat.py"
+    text = file.read_text(encoding="utf-8").replace(
+        "stream = self._model.stream(", "stream = self.model.stream("
+    )
+    file.write_text(text, encoding="utf-8", newline="\n")
+    done = piped(folder, "hello\n/history\n")
+    assert "[error] AttributeError: 'Conversation' object has no attribute 'model'" in done.stdout
+    assert " (pi_course/chat.py:" in done.stdout
+    assert "  0  user       hello\n" in done.stdout
+    assert (done.returncode, done.stderr) == (2, "")
 
 
 def test_mine_says_what_a_folder_lacks(tmp_path: Path) -> None:
