@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -168,18 +167,17 @@ def _open(endpoint: Endpoint) -> Model:
 
 def _key(endpoint: Endpoint) -> str | None:
     """The key, if one is to be sent. A server on this machine may do without."""
+    import httpx
+
+    from pi_course.providers.http_failure import is_loopback
+
     name = endpoint.key_env
     if endpoint.sends_key:
         return os.environ[name]
     usual = name == KEY_ENV[endpoint.provider]
-    if not name or (usual and _on_this_machine(endpoint.base_url)):
+    if not name or (usual and is_loopback(httpx.URL(endpoint.base_url).host)):
         return None
     raise CourseError(
         f"The variable {name} is not set, so there is no key for {endpoint.base_url}. "
         "Set it, or name another one with --key-env; --key-env '' sends none."
     )
-
-
-def _on_this_machine(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")

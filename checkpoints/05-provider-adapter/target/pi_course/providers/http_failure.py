@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from typing import cast
 from urllib.request import getproxies, proxy_bypass
 
@@ -43,7 +44,10 @@ class Route:
 
 
 def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name, and 127.example.com is one
+        return host == "localhost"
 
 
 def told(error: Exception, route: Route) -> ProviderError:
