@@ -1405,6 +1405,11 @@ BAD_PAYLOADS = {
         f"usage.completion_tokens {A_COUNT}",
     ),
     "total-bool": ({"usage": {"total_tokens": True}}, f"usage.total_tokens {A_COUNT}"),
+    "choice-usage": ({"choices": [{"usage": 7}]}, "choices[0].usage must be an object"),
+    "choice-input": (
+        {"choices": [{"usage": {"prompt_tokens": "9"}}]},
+        f"choices[0].usage.prompt_tokens {A_COUNT}",
+    ),
     "list": (["no object"], "the payload must be an object"),
     "number": ("7", "the payload must be an object"),
 }
@@ -1496,6 +1501,7 @@ TOLERATED = {
     "null-everything": [delta(content="a", tool_calls=None, role=None, refusal=None)],
     "role-and-text": [delta(role="assistant", content="a")],
     "unknown-fields": [{"id": "x", "new": {"a": [1]}, **delta(content="a", mood="good")}],
+    "reasoning": [delta(reasoning_details=[{"type": "reasoning.encrypted"}]), delta(content="a")],
     "null-choices": [{"choices": None}, delta(content="a")],
     "no-choices": [{"prompt_filter_results": []}, delta(content="a")],
     "null-delta": [{"choices": [{"delta": None}]}, delta(content="a")],
@@ -1541,8 +1547,15 @@ def test_sse_other_event_names_are_tolerated():
             {**delta("stop"), "usage": {"completion_tokens": 1, "prompt_tokens": None}},
             {"choices": [], "usage": None},
         ],
+        [
+            {
+                "choices": [
+                    {"finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+                ]
+            }
+        ],
     ],
-    ids=["trailing", "first", "beside-the-reason", "in-parts"],
+    ids=["trailing", "first", "beside-the-reason", "in-parts", "in-the-choice"],
 )
 def test_sse_usage_is_merged_wherever_it_comes(payloads):
     """Usage joins the one finish chunk; null never overwrites a number."""
@@ -2683,6 +2696,30 @@ def test_anthropic_unknown_events_are_tolerated():
     )
 
     assert read_anthropic(b"data: \n\n" + body) == [text_chunk("a"), finish("stop")]
+
+
+def test_anthropic_ends_of_the_other_format_are_tolerated():
+    """Proxies that speak both formats put [DONE] in as well, with a name or without."""
+    done = b"event: done\ndata: [DONE]\n\ndata: [DONE]\n\nevent: took\ndata: 3 ms\n\n"
+    body = done + anthropic_sse(block_delta(0, text="a"), *stop())
+
+    assert read_anthropic(body) == [text_chunk("a"), finish("stop")]
+
+
+def test_anthropic_block_may_start_with_content():
+    """Text and arguments that come with the start of their block are not lost."""
+    body = anthropic_sse(
+        block_start(0, text="He"),
+        block_delta(0, text="llo"),
+        block_start(1, "tool_use", id="call-1", name="read", input={"path": "\u8bfb me"}),
+        *stop("tool_use"),
+    )
+    assert read_anthropic(body) == [
+        text_chunk("He"),
+        text_chunk("llo"),
+        tool_chunk(1, '{"path":"\u8bfb me"}', id="call-1", name="read"),
+        finish("tool_calls"),
+    ]
 
 
 def test_anthropic_names_of_events_are_not_needed():
