@@ -22,6 +22,7 @@ import pytest
 
 from pi_course_kit import checkpoint, practice, snapshot
 from pi_course_kit.loopback import Answer, LoopbackServer, Reply
+from tests.run import SECRET
 
 CHAT = [sys.executable, "-m", "pi_course_kit.cli", "chat"]
 PATIENCE = 60  # seconds until a test gives up; no test is red because a machine is slow
@@ -314,7 +315,7 @@ def test_wrong_use_is_refused(tmp_path: Path, options: list[str], problem: str) 
 # A model over HTTP
 
 
-KEY = "sk-chat-3c9E5b1d7f"
+KEY = f"sk-{SECRET}"
 
 
 @contextlib.contextmanager
