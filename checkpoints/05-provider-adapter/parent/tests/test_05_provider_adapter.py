@@ -1064,12 +1064,13 @@ def test_normalized_transport_lone_surrogates_become_replacement_characters():
         text_chunk("a" + LOW + "b"),
         text_chunk(HIGH),
         tool_chunk(0, json.dumps({HIGH: [LOW, {"k": "x" + HIGH + "y"}]}), id=HIGH, name="l" + LOW),
-        text_chunk("c" + HIGH),
+        text_chunk("c"),
+        text_chunk("d" + HIGH),
         finish(),
     )
 
-    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "�"]
-    assert message.content[0].text == "a�b�c�"
+    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "d", "�"]
+    assert message.content[0].text == "a�b�cd�"
     assert message.content[1].arguments == {"�": ("�", {"k": "x�y"})}
     assert (message.content[1].id, message.content[1].name) == ("�", "l�")
     assert "\\ud83d" in message.content[1].raw_arguments
@@ -1404,6 +1405,11 @@ BAD_PAYLOADS = {
         f"usage.completion_tokens {A_COUNT}",
     ),
     "total-bool": ({"usage": {"total_tokens": True}}, f"usage.total_tokens {A_COUNT}"),
+    "choice-usage": ({"choices": [{"usage": 7}]}, "choices[0].usage must be an object"),
+    "choice-input": (
+        {"choices": [{"usage": {"prompt_tokens": "9"}}]},
+        f"choices[0].usage.prompt_tokens {A_COUNT}",
+    ),
     "list": (["no object"], "the payload must be an object"),
     "number": ("7", "the payload must be an object"),
 }
@@ -1495,6 +1501,7 @@ TOLERATED = {
     "null-everything": [delta(content="a", tool_calls=None, role=None, refusal=None)],
     "role-and-text": [delta(role="assistant", content="a")],
     "unknown-fields": [{"id": "x", "new": {"a": [1]}, **delta(content="a", mood="good")}],
+    "reasoning": [delta(reasoning_details=[{"type": "reasoning.encrypted"}]), delta(content="a")],
     "null-choices": [{"choices": None}, delta(content="a")],
     "no-choices": [{"prompt_filter_results": []}, delta(content="a")],
     "null-delta": [{"choices": [{"delta": None}]}, delta(content="a")],
@@ -1540,8 +1547,15 @@ def test_sse_other_event_names_are_tolerated():
             {**delta("stop"), "usage": {"completion_tokens": 1, "prompt_tokens": None}},
             {"choices": [], "usage": None},
         ],
+        [
+            {
+                "choices": [
+                    {"finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+                ]
+            }
+        ],
     ],
-    ids=["trailing", "first", "beside-the-reason", "in-parts"],
+    ids=["trailing", "first", "beside-the-reason", "in-parts", "in-the-choice"],
 )
 def test_sse_usage_is_merged_wherever_it_comes(payloads):
     """Usage joins the one finish chunk; null never overwrites a number."""
@@ -1745,12 +1759,20 @@ def test_fetch_transport_status_is_an_error(status):
 
 @pytest.mark.parametrize(
     ("header", "seconds", "shown"),
-    [("7", 7.0, "after 7 s"), ("2.5", 2.5, "after 2.5 s"), ("soon", None, "(retryable)")],
-    ids=["seconds", "fraction", "no-number"],
+    [
+        ("7", 7.0, "after 7 s"),
+        ("2.5", 2.5, "after 2.5 s"),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", 30.0, "after 30 s"),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0, "after 0 s"),
+        ("soon", None, "(retryable)"),
+        ("Wed, 99 Oct 2026 07:28:30 GMT", None, "(retryable)"),
+    ],
+    ids=["seconds", "fraction", "date", "past", "no-number", "no-date"],
 )
 def test_fetch_transport_reports_retry_after(header, seconds, shown):
     """The wait that the server asks for is reported; nothing waits here."""
-    handler = answer(b"busy", 429, headers={"retry-after": header})
+    sent = "Wed, 21 Oct 2026 07:28:00 GMT"  # by the server's clock, which may be another than ours
+    handler = answer(b"busy", 429, headers={"retry-after": header, "date": sent})
     error = failure(handler)
 
     assert (error.retry_after, error.retryable) == (seconds, True)
@@ -1806,9 +1828,10 @@ def test_fetch_transport_endless_error_body_is_not_read_to_its_end():
     sent = []
 
     async def endless():
-        while len(sent) < 500:
+        while True:
             sent.append(1)
             yield b"x" * 10_000
+            await asyncio.sleep(0)
 
     def handler(request):
         return httpx.Response(500, content=endless())
@@ -2673,6 +2696,30 @@ def test_anthropic_unknown_events_are_tolerated():
     )
 
     assert read_anthropic(b"data: \n\n" + body) == [text_chunk("a"), finish("stop")]
+
+
+def test_anthropic_ends_of_the_other_format_are_tolerated():
+    """Proxies that speak both formats put [DONE] in as well, with a name or without."""
+    done = b"event: done\ndata: [DONE]\n\ndata: [DONE]\n\nevent: took\ndata: 3 ms\n\n"
+    body = done + anthropic_sse(block_delta(0, text="a"), *stop())
+
+    assert read_anthropic(body) == [text_chunk("a"), finish("stop")]
+
+
+def test_anthropic_block_may_start_with_content():
+    """Text and arguments that come with the start of their block are not lost."""
+    body = anthropic_sse(
+        block_start(0, text="He"),
+        block_delta(0, text="llo"),
+        block_start(1, "tool_use", id="call-1", name="read", input={"path": "\u8bfb me"}),
+        *stop("tool_use"),
+    )
+    assert read_anthropic(body) == [
+        text_chunk("He"),
+        text_chunk("llo"),
+        tool_chunk(1, '{"path":"\u8bfb me"}', id="call-1", name="read"),
+        finish("tool_calls"),
+    ]
 
 
 def test_anthropic_names_of_events_are_not_needed():
