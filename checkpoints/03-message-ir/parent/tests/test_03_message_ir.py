@@ -765,7 +765,7 @@ def test_assistant_message_overrides():
     fields = {
         "provider": "p",
         "model": "m",
-        "usage": Usage(input=1, output=2, total_tokens=3),
+        "usage": Usage(input=1, output=2, total_tokens=9),  # providers count as they like
         "error_message": "socket reset",
         "timestamp": 0,
     }

@@ -223,6 +223,8 @@ def test_a_failed_message_ends_in_error(reason):
     events = trace(message)
     assert types(events) == ["start", "text_delta", "error"]
     assert (events[-1].reason, events[-1].error is message) == (reason, True)
+    with_call = trace(readme().model_copy(update={"stop_reason": reason}))
+    assert types(with_call) == ["start", "text_delta", "toolcall_delta", "toolcall_end", "error"]
 
 
 # Lab 4.2: the signal
@@ -323,31 +325,50 @@ def test_abort_wakes_everybody_who_waits():
     assert run(main(), "wait() still waits 1 s after abort()") == ([False] * 3, [None] * 3)
 
 
-def test_abort_from_another_thread_wakes_the_loop():
-    """A thread calls abort() while the loop sleeps in wait(): it wakes the loop, by a safe call."""
-    from pi_course.abort import AbortController
+def woken_in_threads(controller, count, press):
+    """What `count` waiters say, each in a thread and a loop of its own, when press() is called."""
+    all_wait = threading.Barrier(count + 1, timeout=1)
+    said = ["still waits"] * count
 
-    async def main():
-        controller = AbortController()
-        raised = []
-
-        def press():
-            try:
-                controller.abort("thread")
-            except Exception as error:
-                raised.append(repr(error))
-
+    async def waiting():
         task = asyncio.create_task(controller.signal.wait())
         await asyncio.sleep(0)
-        thread = threading.Thread(target=press)
-        thread.start()
+        all_wait.wait()
         await task
-        thread.join()
-        return raised, controller.signal.reason
+        return "woken"
 
-    # In debug mode asyncio refuses calls that come from another thread and are not made for it.
-    sentence = "wait() did not see the abort() of another thread"
-    assert run(main(), sentence, debug=True) == ([], "thread")
+    def thread(place):
+        try:  # in debug mode asyncio refuses calls that come from another thread
+            said[place] = run(waiting(), "still waits", debug=True)
+        except (AssertionError, RuntimeError) as error:
+            said[place] = str(error)
+
+    # Daemons: a loop that was woken by an unsafe call may hang for ever.
+    threads = [threading.Thread(target=thread, args=[n], daemon=True) for n in range(count)]
+    for one in threads:
+        one.start()
+    all_wait.wait()
+    press()
+    for one in threads:
+        one.join(1.5)
+    return said
+
+
+def test_abort_from_another_thread_wakes_the_loop():
+    """A loop sleeps in wait(), another thread calls abort(): it wakes the loop, by a safe call."""
+    from pi_course.abort import AbortController
+
+    controller = AbortController()
+    raised = []
+
+    def press():
+        try:
+            controller.abort("thread")
+        except Exception as error:
+            raised.append(repr(error))
+
+    said = woken_in_threads(controller, 1, press)
+    assert (raised, said, controller.signal.reason) == ([], ["woken"], "thread")
 
 
 def test_abort_wakes_two_loops_in_two_threads():
@@ -355,34 +376,12 @@ def test_abort_wakes_two_loops_in_two_threads():
     from pi_course.abort import AbortController
 
     controller = AbortController()
-    all_there = threading.Barrier(3, timeout=1)
-    ends = {"first": "still waits", "second": "still waits"}
-
-    async def waiting():
-        task = asyncio.create_task(controller.signal.wait())
-        await asyncio.sleep(0)
-        all_there.wait()
-        await task
-        return "woken"
-
-    def thread(name):
-        try:  # in debug mode asyncio refuses calls that come from another thread
-            ends[name] = run(waiting(), "not woken: wake each future in its own loop", debug=True)
-        except (AssertionError, RuntimeError) as error:
-            ends[name] = str(error)
 
     async def stopping():
-        all_there.wait()
         controller.abort()
 
-    # Daemons: a loop that was woken from the wrong thread may hang for ever.
-    threads = [threading.Thread(target=thread, args=[name], daemon=True) for name in ends]
-    for each_thread in threads:
-        each_thread.start()
-    run(stopping())
-    for each_thread in threads:
-        each_thread.join(1.5)
-    assert ends == {"first": "woken", "second": "woken"}
+    said = woken_in_threads(controller, 2, lambda: run(stopping()))
+    assert said == ["woken", "woken"]
 
 
 def test_waiting_for_the_signal_costs_no_turns():
@@ -540,13 +539,14 @@ def test_requests_keep_what_was_passed():
         messages = [user_message("first")]
         await play(model, AgentContext(messages))
         messages.append(user_message("second"))
-        stream = model.stream(AgentContext(messages))
-        at_once = len(model.requests)
+        context = AgentContext(messages)
+        stream = model.stream(context)
+        noted = len(model.requests), model.requests[-1] is context
         await stream.result()
-        return at_once, model.requests
+        return noted, model.requests
 
-    at_once, requests = run(main())
-    assert at_once == 2
+    noted, requests = run(main())
+    assert noted == (2, True)
     assert [[words(message) for message in request.messages] for request in requests] == [
         ["first"],
         ["first", "second"],
@@ -923,8 +923,8 @@ def test_type_out_flushes_and_adds_nothing():
 
     with contextlib.redirect_stdout(Terminal()):
         type_out("He")
-        type_out("llo")
-    assert log == ["He", "<flush>", "llo", "<flush>"]
+        type_out("llo\n\n")
+    assert log == ["He", "<flush>", "llo\n\n", "<flush>"]
 
 
 # Lab 4.3: folding the stream into the history
