@@ -72,7 +72,9 @@ def _parting(chapter: Checkpoint, folder: Path, one: Comparison) -> Iterator[str
 def story(one: Comparison) -> str:
     if not one.equal:
         return "The first value differs."
-    return f"The first {_count(one)} {'is' if len(one.equal) == 1 else 'are'} equal, then:"
+    if len(one.equal) == 1:
+        return "The first value is equal, then:"
+    return f"The first {_count(one)} are equal, then:"
 
 
 def both(reference: Entry, mine: Entry, room: int) -> tuple[list[str], list[str]]:
