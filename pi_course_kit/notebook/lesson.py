@@ -41,7 +41,10 @@ class Chapter:
         return card.opening(self.checkpoint, source)
 
     def card(self) -> Shown:
-        """The checkpoint: files, digests, labs with their commands."""
+        """The checkpoint: files, digests, labs with their commands; below it they are buttons."""
+        from pi_course_kit.notebook.card_buttons import show_after_cell
+
+        show_after_cell(self.checkpoint)
         return card.card(self.checkpoint, progress_for().state(self.checkpoint.id))
 
     def lab(self, name: str) -> Shown:
