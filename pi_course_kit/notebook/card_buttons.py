@@ -25,9 +25,10 @@ from pi_course_kit.workspace import progress_for
 SECONDS = 180  # then a command is given up
 MOST = 60_000  # characters shown of what one prints
 WITHOUT = "The card's buttons need ipywidgets; the commands above do the same in a terminal."
-# 80 columns of 12 pixels fit into a window of 700.
+# 80 columns of 12 pixels fit into a window of 700. The widths let a longer line scroll inside.
 PRE = (
     "max-height:30em;overflow:auto;white-space:pre;font-size:12px;line-height:1.35;"
+    "width:0;min-width:100%;box-sizing:border-box;"
     "margin:4px 0 0;padding:4px;border:1px solid var(--jp-border-color1,#888)"
 )
 DONE = {0: "done", 1: "red", 2: "it could not run"}
