@@ -8,6 +8,7 @@ Where there is no fork the scenario runs in this very process, and the parent wa
 """
 
 from __future__ import annotations
+import __future__
 
 import asyncio
 import contextlib
@@ -234,7 +235,9 @@ def play(job: Mapping[str, Any]) -> None:
     names: dict[str, Any] = {"__name__": "scenario"}
     memory = Memory(limits.memory_bytes)
     try:
-        exec(compile(job["code"], FILE, "exec", dont_inherit=True), names)
+        # A function from a notebook may name types in its annotations that are not at hand here.
+        flags = __future__.annotations.compiler_flag
+        exec(compile(job["code"], FILE, "exec", flags, dont_inherit=True), names)
         scenario = names[job["name"]]
         alarm = Alarm(where)
         with alarm.ring_after(limits.test_seconds):

@@ -31,6 +31,7 @@ PRE = (
     "width:0;min-width:100%;box-sizing:border-box;"
     "margin:4px 0 0;padding:4px;border:1px solid var(--jp-border-color1,#888)"
 )
+HEAD = "Or here, with the same commands (after a restart, run this cell again):"
 DONE = {0: "done", 1: "red", 2: "it could not run"}
 
 
@@ -86,7 +87,9 @@ class Buttons:
             ),
         ]
         self._shown = self._widgets.HTML()
-        head = self._widgets.HTML("Or here, with the same commands:")
+        head = self._widgets.HTML(
+            "Or here, with the same commands (after a restart, run this cell again):"
+        )
         self.box = self._widgets.VBox([head, *rows, self._shown])
 
     def _row(self, label: str, made: Sequence[tuple[str, Callable[[], list[str]]]]) -> Any:

@@ -103,9 +103,12 @@ def test_the_card_makes_a_folder_and_checks_it(lab: Lab, page: Page, artifacts: 
             )
         page.reload()
         page.wait_for_selector(f"{PANEL} .jp-Cell")
+        page.wait_for_function(
+            r"/\| Idle/.test(document.querySelector('#jp-main-statusbar').innerText)"
+        )
         card = cell_with(page, "ch.card()")
         card.locator("text=the package after this chapter").wait_for()
-        card.locator(".jp-OutputArea").last.scroll_into_view_if_needed()
+        card.locator(".jp-OutputArea-output").last.scroll_into_view_if_needed()
         page.wait_for_timeout(1000)
         page.screenshot(path=artifacts / f"card-{way}.png")
         assert "Error displaying widget" not in card.inner_text()
