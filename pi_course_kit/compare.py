@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def compare(
     with ThreadPoolExecutor(2) as pool:
         root = snapshot.cached_snapshot(chapter.number)
         ours = pool.submit(run, root, scenario.code, name, owner=f"chapter {chapter.nn}")
-        theirs = pool.submit(run, folder, scenario.code, name)
+        theirs = pool.submit(run, folder, scenario.code, name, given=_given(chapter))
         reference, mine = ours.result(), theirs.result()
     if reference.entries[-1]["kind"] != "end":
         last = _entry(reference.entries[-1], scenario.code)
@@ -109,6 +110,12 @@ def compare_all(chapter: Checkpoint, folder: Path, name: str | None = None) -> l
     return found
 
 
+def _given(chapter: Checkpoint) -> list[str]:
+    """Files that no learner writes: what fails in them was caused by whoever called."""
+    before = [c for c in checkpoints.checkpoints() if c.number <= chapter.number]
+    return [file for c in before for file in c.given if ":" not in file]
+
+
 def _facts(entry: dict[str, Any]) -> tuple[Any, ...]:
     return entry["kind"], entry["value"], entry["line"]
 
@@ -130,6 +137,7 @@ def run(
     name: str = FUNCTION,
     *,
     owner: str = "your folder",
+    given: Sequence[str] = (),
     limits: Limits = LIMITS,
     seed: int = 0,
 ) -> Trace:
@@ -144,6 +152,7 @@ def run(
             "records": str(records),
             "limits": limits.to_json(),
             "owner": owner,
+            "given": list(given),
             "brings": source.brought_by(data.data_dir("checkpoints")),
             "fork": CAN_FORK,
         }
@@ -186,7 +195,8 @@ def _ask(job: dict[str, Any], limits: Limits, seed: int, log: Path) -> dict[str,
         except subprocess.TimeoutExpired:
             why = "total"
         finally:
-            child.kill() if child.poll() is None and not answer else None
+            if not answer and child.poll() is None:
+                child.kill()
     if answer:
         return json.loads(answer)
     return {"status": child.returncode, "why": why, "printed": ""}

@@ -94,7 +94,8 @@ def _other(entry: Entry, counterpart: Entry) -> str:
 
 
 def where(place: Place) -> str:
-    return f"{place.file}:{place.line}, in {place.function}()"
+    inside = "at its top level" if place.function == "<module>" else f"in {place.function}()"
+    return f"{place.file}:{place.line}, {inside}"
 
 
 def excerpt(folder: Path, place: Place) -> list[tuple[int, str]]:

@@ -1,4 +1,7 @@
-"""A value as text that is the same in every process: JSON for models, no addresses."""
+"""A value as text that is the same in every process: JSON for models, no addresses.
+
+Two dicts are equal in whatever order they were filled, and so are their texts.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import re
 from typing import Any, cast
 
+TAGS = ("role", "type")  # they say what the rest is
 ADDRESS = re.compile(r" at 0x[0-9a-f]+|(?<=Task-)\d+")
 
 
@@ -15,7 +19,7 @@ def shown(value: object) -> str:
 
     Example:
         >>> shown({"b": (1, 2), "a": {"y", "x"}})
-        "{'b': (1, 2), 'a': {'x', 'y'}}"
+        "{'a': {'x', 'y'}, 'b': (1, 2)}"
     """
     try:
         return _shown(value)
@@ -30,7 +34,7 @@ def _shown(value: Any) -> str:
             return f"{name}: {value}" if str(value) else name
         case dict():
             pairs = cast(dict[object, object], value).items()
-            return "{" + ", ".join(f"{_shown(k)}: {_shown(v)}" for k, v in pairs) + "}"
+            return "{" + ", ".join(sorted(f"{_shown(k)}: {_shown(v)}" for k, v in pairs)) + "}"
         case list():
             return "[" + ", ".join(map(_shown, cast(list[object], value))) + "]"
         case tuple() if not hasattr(cast(Any, value), "_fields"):
@@ -42,11 +46,26 @@ def _shown(value: Any) -> str:
         case type():
             return value.__qualname__
         case _ if callable(getattr(value, "model_dump", None)):
-            return f"{name} {json.dumps(value.model_dump(mode='json'), ensure_ascii=False)}"
+            fields = _in_order(value.model_dump(mode="json"))
+            return f"{name} {json.dumps(fields, ensure_ascii=False)}"
         case _ if dataclasses.is_dataclass(value):
-            fields = [field.name for field in dataclasses.fields(value) if field.repr]
-            return f"{name}({', '.join(f'{f}={_shown(getattr(value, f))}' for f in fields)})"
+            names = [field.name for field in dataclasses.fields(value) if field.repr]
+            return f"{name}({', '.join(f'{n}={_shown(getattr(value, n))}' for n in names)})"
         case _ if type(value).__repr__ is object.__repr__:
             return f"<{name}>"
         case _:
             return ADDRESS.sub("", repr(value))
+
+
+def _in_order(value: Any) -> Any:
+    """JSON with its tags first and the other keys by name."""
+    if isinstance(value, list):
+        return [_in_order(item) for item in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast(dict[str, Any], value)
+    return {key: _in_order(fields[key]) for key in sorted(fields, key=_place)}
+
+
+def _place(key: str) -> tuple[bool, str]:
+    return key not in TAGS, key

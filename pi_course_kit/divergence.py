@@ -100,7 +100,8 @@ def _other_value(ours: Sequence[Step], theirs: Sequence[Step]) -> tuple[Step | N
 def _call(step: Step) -> tuple[str, ...]:
     """What pairs the steps of both sides: calls, and apart from them the ends of calls."""
     way = "end" if step["kind"] in ENDS else step["kind"]
-    return (way, *_function(step), step["given"])
+    # A generator returns something else than a function that hands one out.
+    return (way, *_function(step), step["given"], str(step["code"]))
 
 
 def _is_public(function: str) -> bool:

@@ -22,8 +22,8 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Mapping
-from inspect import CO_GENERATOR, CO_OPTIMIZED
+from collections.abc import Callable, Mapping, Sequence
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -41,6 +41,8 @@ LINES = 100  # that ran in one call, kept
 LONG = 400  # characters of a value on the way; of a longer one a checksum stands for the rest
 PRELOAD = re.compile(rb"^(?:from|import) (pydantic|httpx)\b", re.MULTILINE)
 
+KINDS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+
 Place = tuple[str, int, str]  # file, line, qualified name of the function
 
 
@@ -55,9 +57,10 @@ class Way:
     chain of coroutines that await each other only the innermost yields and resumes.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, given: Sequence[str] = ()) -> None:
         self._root = str(root) + os.sep
         self._package = os.path.join(self._root, source.PACKAGE) + os.sep
+        self._given_files = frozenset(given)
         self._raised: dict[FrameType, str] = {}
         self._ran: dict[FrameType, list[int]] = {}
         self._given: dict[FrameType, str] = {}
@@ -83,20 +86,26 @@ class Way:
 
     def place(self, frame: FrameType | None) -> Place | None:
         """The innermost frame of the package, from `frame` outwards."""
+        places: list[Place] = []
         while frame is not None:
             if frame.f_code.co_filename.startswith(self._package):
-                return self._place(frame.f_code, frame.f_lineno)
+                places.append(self._place(frame.f_code, frame.f_lineno))
             frame = frame.f_back
-        return None
+        return self._innermost(places)
 
     def raised_at(self, traceback: TracebackType | None) -> Place | None:
-        found: Place | None = None
+        places: list[Place] = []
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if code.co_filename.startswith(self._package):
-                found = self._place(code, traceback.tb_lineno)
+                places.insert(0, self._place(code, traceback.tb_lineno))
             traceback = traceback.tb_next
-        return found
+        return self._innermost(places)
+
+    def _innermost(self, places: Sequence[Place]) -> Place | None:
+        """The first of the learner's own; of files that were given only if there is no other."""
+        own = [place for place in places if place[0] not in self._given_files]
+        return next(iter([*own, *places]), None)
 
     def short(self, text: str) -> str:
         return text.replace(self._root, "")
@@ -172,6 +181,7 @@ class Way:
         step: dict[str, Any] = {"kind": kind, "value": _short(value), "back": back}
         step["at"] = self._place(frame.f_code, frame.f_lineno)
         step["given"] = self._given.get(frame, "")
+        step["code"] = frame.f_code.co_flags & KINDS
         if kind in ("return", "raise", "yield"):
             step["ran"] = self._ran.get(frame, [])[:LINES]
             step["names"] = list(self._held.get(frame, {}))
@@ -224,7 +234,7 @@ def play(job: Mapping[str, Any]) -> None:
     _preload(root)
     source.serve(root, job["brings"], job["owner"])
     time.time = lambda: CLOCK
-    way = Way(root)
+    way = Way(root, job["given"])
     trace = Recorder(Path(job["records"]), way)
     rang: list[Place | None] = []
 
@@ -234,14 +244,13 @@ def play(job: Mapping[str, Any]) -> None:
 
     names: dict[str, Any] = {"__name__": "scenario"}
     memory = Memory(limits.memory_bytes)
+    alarm = Alarm(where)
     try:
-        # A function from a notebook may name types in its annotations that are not at hand here.
-        flags = __future__.annotations.compiler_flag
-        exec(compile(job["code"], FILE, "exec", flags, dont_inherit=True), names)
-        scenario = names[job["name"]]
-        alarm = Alarm(where)
         with alarm.ring_after(limits.test_seconds):
-            asyncio.run(_limited(scenario, trace, way))
+            # A function from a notebook may name types in its annotations that are not here.
+            flags = __future__.annotations.compiler_flag
+            exec(compile(job["code"], FILE, "exec", flags, dont_inherit=True), names)
+            asyncio.run(_limited(names[job["name"]], trace, way))
         if alarm.struck:  # and swallowed
             raise TimeIsUp
         trace.write("end", "")

@@ -81,6 +81,7 @@ def played(folder: Path, thing: str, body: str, **limits: float) -> Trace:
     ("thing", "body", "kind", "says"),
     [
         ("def go():\n    while True:\n        pass\n", "go()", "hangs", ""),
+        ("while True:\n    pass\n", "", "hangs", ""),
         ("import os\ndef go():\n    os._exit(0)\n", "go()", "killed", "exit code 0"),
         ("import sys\ndef go():\n    sys.exit(3)\n", "go()", "raises", "SystemExit: 3"),
         ("def go():\n    while True:\n        print('x' * 999)\n", "go()", "killed", "1 MB"),
@@ -95,7 +96,17 @@ def played(folder: Path, thing: str, body: str, **limits: float) -> Trace:
             "ended from outside",
         ),
     ],
-    ids=["loop", "exit", "sys.exit", "print", "memory", "raise", "flood", "deaf-loop"],
+    ids=[
+        "loop",
+        "import-loop",
+        "exit",
+        "sys.exit",
+        "print",
+        "memory",
+        "raise",
+        "flood",
+        "deaf-loop",
+    ],
 )
 def test_code_that_does_not_end_well_is_cut_off(
     tmp_path: Path, thing: str, body: str, kind: str, says: str
@@ -117,6 +128,19 @@ def test_the_raising_line_and_no_path_are_told(tmp_path: Path) -> None:
     last = played(tmp_path, thing, "go()").entries[-1]
     assert last["at"] == ["pi_course/thing.py", 3, "go"]
     assert last["value"] == "ValueError: pi_course/thing.py"
+
+
+def test_an_error_inside_a_given_file_is_the_callers(tmp_path: Path) -> None:
+    chapter = checkpoint.find("03")
+    snapshot.write(snapshot.snapshot_files(3), tmp_path)
+    file = tmp_path / "pi_course/messages.py"
+    text = file.read_text(encoding="utf-8")
+    wrong = text.replace("sections=sections or None,", "sections=frozen_json({1: 'a'}),")
+    file.write_text(wrong, encoding="utf-8", newline="\n")
+    (found,) = compare.compare_all(chapter, tmp_path, "readme")
+    assert found.mine is not None and "InvalidValue" in found.mine.value
+    assert found.place is not None and found.place.file == "pi_course/messages.py"
+    assert found.place.function == "current_system_message"
 
 
 def test_a_traced_exception_has_the_place_that_raised_it(tmp_path: Path) -> None:
@@ -156,7 +180,7 @@ class Rude:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ({"a": (1,), "b": [None, True, 1.5]}, "{'a': (1,), 'b': [None, True, 1.5]}"),
+        ({"b": (1,), "a": [None, True, 1.5]}, "{'a': [None, True, 1.5], 'b': (1,)}"),
         ({"y", "x"}, "{'x', 'y'}"),
         (frozenset[str](), "frozenset()"),
         (Bare(), "<Bare>"),
@@ -178,6 +202,72 @@ def test_events_and_messages_are_shown_by_their_fields(tmp_path: Path) -> None:
     shown = one.equal[1].value
     assert shown == "TextDelta(content_index=0, delta='I')"
     assert one.equal[2].value.startswith("Done(reason='stop', message=AssistantMessage {\"role\":")
+
+
+MINE = '''
+import asyncio
+
+from pi_course.errors import PiError
+
+
+class StreamClosed(PiError):
+    pass
+
+
+NOTHING = object()
+
+
+class EventStream:
+    """One consumer."""
+
+    def __init__(self, is_complete, extract_result):
+        self.is_complete = is_complete
+        self.extract_result = extract_result
+        self.queue = asyncio.Queue()
+        self.done = asyncio.Event()
+        self.value = NOTHING
+
+    def push(self, event):
+        if not self.done.is_set():
+            self.queue.put_nowait(event)
+            if self.is_complete(event):
+                self.end(self.extract_result(event))
+
+    def end(self, result=DEFAULT):
+        if not self.done.is_set():
+            self.value = result
+            self.done.set()
+            self.queue.put_nowait(NOTHING)
+
+    async def result(self):
+        await self.done.wait()
+        if self.value is NOTHING:
+            raise StreamClosed("nothing came")
+        return self.value
+
+    async def __aiter__(self):
+        while (event := await self.queue.get()) is not NOTHING:
+            yield event
+'''
+
+
+@pytest.mark.parametrize(("default", "equal"), [("NOTHING", True), ("None", False)])
+def test_code_that_shares_nothing_with_the_reference(
+    tmp_path: Path, default: str, equal: bool
+) -> None:
+    """It is equal as long as it behaves so; the mistake is found by what result() gives."""
+    chapter = checkpoint.find("02")
+    snapshot.write(snapshot.snapshot_files(2), tmp_path)
+    text = MINE.replace("DEFAULT", default)
+    (tmp_path / "pi_course/event_stream.py").write_text(text, encoding="utf-8", newline="\n")
+    found = compare.compare_all(chapter, tmp_path)
+    if equal:
+        assert not found[-1].differs and len(found) == 3
+        return
+    last = found[-1]
+    assert last.scenario.id == "ends" and last.place is not None
+    assert last.place.function == "EventStream.result"
+    assert text.split("\n")[last.place.line - 1].strip() == "return self.value"
 
 
 def practice_of(chapter: Checkpoint, folder: Path) -> Path:
