@@ -110,6 +110,12 @@ class Way:
     def short(self, text: str) -> str:
         return text.replace(self._root, "")
 
+    def _text(self, value: object) -> str:
+        text = self.short(shown(value))
+        if len(text) <= LONG:
+            return text
+        return f"{text[:LONG]} {zlib.crc32(text.encode('utf-8', 'replace'))}"
+
     def _place(self, code: CodeType, line: int) -> Place:
         file = code.co_filename.removeprefix(self._root).replace(os.sep, "/")
         return file, line, code.co_qualname
@@ -127,7 +133,7 @@ class Way:
         else:
             if len(self._steps) < STEPS:
                 values = map(frame.f_locals.get, code.co_varnames[: code.co_argcount])
-                self._given[frame] = _short(shown(tuple(values)))
+                self._given[frame] = self._text(tuple(values))
             self._step("enter", frame, back=self.place(frame.f_back))
         return self._inside
 
@@ -137,7 +143,7 @@ class Way:
             self._look(frame)
             self._ran.setdefault(frame, []).append(frame.f_lineno)
         elif event == "exception":
-            self._raised[frame] = shown(arg[1])
+            self._raised[frame] = self._text(arg[1])
         elif event == "return":
             self._look(frame)
             raised = self._raised.pop(frame, "")
@@ -148,11 +154,11 @@ class Way:
                 else:
                     self._asleep.add(frame)
                     made = frame.f_code.co_flags & CO_GENERATOR
-                    self._step("yield", frame, shown(arg) if made else "")
+                    self._step("yield", frame, self._text(arg) if made else "")
                 self._awaiting = frame.f_back
                 return self._inside
             if operation.startswith("RETURN"):
-                self._step("return", frame, shown(arg))
+                self._step("return", frame, self._text(arg))
             else:
                 self._step("raise", frame, raised)
             for kept in (self._ran, self._given, self._held, self._changes):
@@ -165,7 +171,7 @@ class Way:
         ran = self._ran.get(frame, [])
         if len(ran) > LINES or len(self._steps) >= STEPS:
             return
-        held = {name: _short(shown(value)) for name, value in frame.f_locals.items()}
+        held = {name: self._text(value) for name, value in frame.f_locals.items()}
         before = self._held.get(frame, held)
         self._held[frame] = held
         for name, value in held.items():
@@ -178,21 +184,15 @@ class Way:
     ) -> None:
         if len(self._steps) >= STEPS or "<" in frame.f_code.co_qualname:
             return
-        step: dict[str, Any] = {"kind": kind, "value": _short(value), "back": back}
+        step: dict[str, Any] = {"kind": kind, "value": value, "back": back}
         step["at"] = self._place(frame.f_code, frame.f_lineno)
         step["given"] = self._given.get(frame, "")
         step["code"] = frame.f_code.co_flags & KINDS
         if kind in ("return", "raise", "yield"):
             step["ran"] = self._ran.get(frame, [])[:LINES]
             step["names"] = list(self._held.get(frame, {}))
-            step["changes"] = self._changes.get(frame, [])
+            step["changes"] = list(self._changes.get(frame, []))
         self._steps.append(step)
-
-
-def _short(text: str) -> str:
-    if len(text) <= LONG:
-        return text
-    return f"{text[:LONG]} {zlib.crc32(text.encode('utf-8', 'replace'))}"
 
 
 class Recorder:
