@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from pi_course_kit.notebook.build import WIDGET
 from pi_course_kit.notebook.shown import Shown, Table, Text, show
-from pi_course_kit.notebook.view import WIDGET
 from pi_course_kit.workspace import Progress
 
 LINES = 12  # of what came
