@@ -19,7 +19,8 @@ from threading import Thread
 from typing import Any
 
 from pi_course_kit.checkpoint import Checkpoint
-from pi_course_kit.notebook.view import WIDGET, in_kernel
+from pi_course_kit.notebook.build import WIDGET
+from pi_course_kit.notebook.view import in_kernel
 from pi_course_kit.workspace import progress_for
 
 SECONDS = 180  # then a command is given up

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 
 from pi_course_kit import compared
@@ -24,8 +25,10 @@ from pi_course_kit.notebook.shown import (
     as_html,
     show,
 )
+from pi_course_kit.values import cut
 
-ROOM = 60  # columns of a value in the table
+ROOM = 34  # columns of each side: both fit into a window of 700 pixels
+BEFORE = 60  # of an equal value
 
 
 async def compare_in_cell(
@@ -74,32 +77,39 @@ def _html(chapter: Checkpoint, folder: Path, found: Sequence[Comparison]) -> str
         blocks.append(Text("Nothing that was traced differs from the reference."))
         return as_html(blocks)
     blocks.append(Text(compared.story(last)))
-    sides = [
-        (Code(entry.asked), _code(entry.value), "equal") for entry in last.equal[-compared.BEFORE :]
+    equal = [
+        (Code(entry.asked), Code(cut(entry.value, BEFORE)))
+        for entry in last.equal[-compared.BEFORE :]
     ]
-    expected, got = compared.both(last.reference, last.mine, ROOM)
-    asked = last.reference.asked or last.mine.asked
-    sides.append((Code(asked), _lines(expected), _lines(got)))
-    blocks.append(Table(("traced", "reference", "yours"), sides))
+    if equal:
+        blocks.append(Table(("traced", "equal on both sides"), equal))
+    blocks.append(Text(f"`{last.reference.asked or last.mine.asked}` differs:"))
+    after: list[Block] = []
     if last.place is not None:
-        blocks.append(Text(f"Made in `{compared.where(last.place)}`:"))
+        after.append(Text(f"Made in `{compared.where(last.place)}`:"))
         lines = [
             f"{'>' if number == last.place.line else ' '} {number:>4}  {line}"
             for number, line in compared.excerpt(folder, last.place)
         ]
-        blocks.append(Pre("\n".join(lines)))
+        after.append(Pre("\n".join(lines)))
     facts = [("next", f"`{compared.next_step(chapter, last)}`")]
     if last.lab is not None:
         facts.insert(0, ("lab", f"{last.lab.id}  {last.lab.title}"))
     if last.printed.strip():
         facts.insert(0, ("printed", last.printed.strip()[-300:]))
-    blocks.append(Facts(facts))
-    return as_html(blocks)
+    after.append(Facts(facts))
+    sides = compared.both(last.reference, last.mine, ROOM)
+    return "\n".join(["<div>", as_html(blocks), _beside(*sides), as_html(after), "</div>"])
 
 
-def _code(value: str) -> str:
-    return Code(value if len(value) <= 3 * ROOM else value[: 3 * ROOM] + "…")
-
-
-def _lines(lines: Sequence[str]) -> str:
-    return "\n".join(lines)
+def _beside(reference: Sequence[str], mine: Sequence[str]) -> str:
+    """Two columns that keep their lines: a mark under a character stays under it."""
+    head = "".join(
+        f'<th scope="col"><div align="left">{name}</div></th>' for name in ("reference", "yours")
+    )
+    cells = "".join(
+        f'<td valign="top"><div align="left"><pre>{escape(chr(10).join(side))}</pre></div></td>'
+        for side in (reference, mine)
+    )
+    body = f"<thead>\n<tr>{head}</tr>\n</thead>\n<tbody>\n<tr>{cells}</tr>\n</tbody>"
+    return f"<table>\n{body}\n</table>"

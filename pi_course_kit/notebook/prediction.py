@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from pi_course_kit.notebook.build import WIDGET
 from pi_course_kit.notebook.shown import Shown, Table, Text, show
-from pi_course_kit.notebook.view import WIDGET
 from pi_course_kit.workspace import Progress
 
 LINES = 12  # of what came
@@ -52,7 +52,7 @@ class Prediction:
         self._slug = slug
         self._number = number
         self._choices = choices
-        self._buttons: Callable[[], None] = _nothing
+        self._buttons: Callable[[str], None] = _nothing
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -80,13 +80,14 @@ class Prediction:
 
     def mark(self, right: bool) -> Shown:
         self._progress.change_prediction(self._slug, self._number, right=right)
-        self._buttons()
+        said = "Marked as right." if right else "Marked as wrong."
+        self._buttons(said)
         self._buttons = _nothing
-        return show(Text("Marked as right." if right else "Marked as wrong."))
+        return show(Text(said))
 
 
-def _nothing() -> None:
-    """There are no buttons to take away."""
+def _nothing(said: str) -> None:
+    """There are no buttons to put it in place of."""
 
 
 class _Listener:
@@ -125,8 +126,8 @@ class _Listener:
         self._heard("\n".join(filter(None, parts)), result.result)
 
 
-def _ask(mark: Callable[[bool], object]) -> Callable[[], None]:
-    """Two buttons; what is given back takes them away."""
+def _ask(mark: Callable[[bool], object]) -> Callable[[str], None]:
+    """Two buttons; what is given back puts a text in their place."""
     try:
         widgets: Any = importlib.import_module("ipywidgets")
     except ImportError:
@@ -140,8 +141,8 @@ def _ask(mark: Callable[[bool], object]) -> Callable[[], None]:
     view = {"version_major": 2, "version_minor": 0, "model_id": box.model_id}
     handle = _display()({WIDGET: view}, raw=True, display_id=True)
 
-    def close() -> None:
-        handle.update({"text/plain": ""}, raw=True)
+    def close(said: str) -> None:
+        handle.update({"text/plain": said}, raw=True)
         for widget in (*buttons, box):
             widget.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_both_sides_stand_beside_each_other(folder: Path, owner: str) -> None:
     assert max(map(len, repr(shown).split("\n"))) <= 80
     html = shown.html
     assert "<th" in html and "reference" in html and "yours" in html
-    assert "['start', 'text', 'done']" in html
+    assert "<pre>['start', 'text', 'done']</pre>" in unescape(html)
     assert "in EventStream.push()" in html and "pi-course check --lab 2.1" in html
     assert str(folder) not in repr(shown) + html
 
