@@ -231,9 +231,10 @@ def test_variables_and_folders_around_do_not_decide_what_is_tested(
 
 
 def test_a_child_of_the_learners_code_gets_the_same_package_and_no_key(
-    learner, monkeypatch: pytest.MonkeyPatch
+    with_tests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-for-learners")
+    learner = with_tests("The focused test", "A chapter with subprocess")
     learner.write(
         """\
         import os, subprocess, sys
