@@ -233,7 +233,6 @@ def _settle(root: Path) -> None:
             cached.unlink()
     os.environ["PYTHONPATH"] = str(root)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.dont_write_bytecode = True
     # By lines, so that what was printed is not lost when the process is killed.
     sys.stdout = sys.__stdout__ = _lines(1)
     sys.stderr = sys.__stderr__ = _lines(2)

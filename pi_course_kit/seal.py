@@ -1,8 +1,8 @@
 """Notices when learner code has changed pytest, Python or the tests themselves.
 
-What is compared is the identity of functions, classes and modules, in C and in bulk: it happens
-after every test, before the outcome of that test is made up. The code of a function can't be
-swapped at all: the audit refuses that.
+What is compared is the identity of functions, classes and modules. It happens after every test,
+before the outcome of that test is made up, so it is done in C and in bulk, without id(), which is
+audited. The code of a function can't be swapped at all: the audit refuses that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from itertools import chain
+from operator import is_, itemgetter
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -22,20 +23,20 @@ WATCHED = ("builtins", "pytest", "_pytest", "pluggy", "asyncio", "json", KIT)
 LAZY = ("__annotate", "__annotations", "__warningregistry__")
 
 # Under names of their own: learner code may have replaced the built-in ones.
-_isinstance, _id, _map, _len, _repr = isinstance, id, map, len, repr
-_tuple: Callable[..., tuple[Any, ...]] = tuple
+_isinstance, _all, _len, _repr = isinstance, all, len, repr
+_map: Callable[..., Iterator[bool]] = map
+_chain: Callable[[Iterable[Iterable[Any]]], Iterator[Any]] = chain.from_iterable
 _gettrace, _getprofile = sys.gettrace, sys.getprofile
 
 
 class _Part(NamedTuple):
-    """The names of one module or class, and the identity of what stands under each."""
+    """The names of one module or class, and what stands under each."""
 
     label: str
     home: Mapping[str, Any]
     names: tuple[str, ...]
     take: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-    ids: tuple[int, ...]
-    kept: tuple[Any, ...]  # so that no identity is given to another object
+    kept: tuple[Any, ...]
 
     def changed(self) -> Iterator[str]:
         for name, value in zip(self.names, self.kept, strict=True):
@@ -46,7 +47,16 @@ class _Part(NamedTuple):
 class Seal:
     """`tests` are the modules of the tests; of them every name counts, and each new one."""
 
-    __slots__ = ("_builtins", "_constants", "_hooks", "_parts", "_tests", "_trace")
+    __slots__ = (
+        "_builtins",
+        "_constants",
+        "_hooks",
+        "_kept",
+        "_parts",
+        "_takes",
+        "_tests",
+        "_trace",
+    )
 
     def __init__(self, tests: Iterable[ModuleType], hooks: Iterable[Any] = ()) -> None:
         tests = list(tests)
@@ -60,7 +70,9 @@ class Seal:
         for module in watched.values():
             self._parts.extend(_parts(module, whole=module in tests))
         self._tests = [(vars(module), frozenset(vars(module))) for module in tests]
-        self._constants = [(module, _constants(module)) for module in tests]
+        self._takes = [(part.take, part.home) for part in self._parts]
+        self._kept = [value for part in self._parts for value in part.kept]
+        self._constants = [(vars(module), _constants(module)) for module in tests]
         self._hooks = [(hook, _plugins(hook)) for hook in hooks]
         self._builtins = dict(vars(builtins))
         self._trace = _gettrace(), _getprofile()
@@ -68,26 +80,31 @@ class Seal:
     def broken(self) -> list[str]:
         """The names that are no longer what they were; cheap enough for after each test."""
         found: list[str] = []
-        for part in self._parts:
-            try:
-                if _tuple(_map(_id, part.take(part.home))) == part.ids:
-                    continue
-            except KeyError:
-                pass
-            found.extend(part.changed())
+        try:
+            now: list[tuple[Any, ...]] = [take(home) for take, home in self._takes]
+            whole = _all(_map(is_, _chain(now), self._kept))
+        except KeyError:
+            whole = False
+        if not whole:
+            found.extend(name for part in self._parts for name in part.changed())
         for home, names in self._tests:
             if _len(home) != _len(names):
                 found.extend(f"{home.get('__name__')}.{name}" for name in home if name not in names)
         found.extend(
-            f"{module.__name__}: {name}"
-            for module, values in self._constants
-            for name, text in values.items()
-            if _repr(vars(module).get(name)) != text
+            "the plugins of pytest" for hook, kept in self._hooks if _plugins(hook) != kept
         )
-        found.extend("the plugins of pytest" for hook, ids in self._hooks if _plugins(hook) != ids)
         if (_gettrace(), _getprofile()) != self._trace:
             found.append("sys.settrace")
         return found
+
+    def emptied(self) -> list[str]:
+        """Constants of the tests that no longer read as they did; for the end of a run."""
+        return [
+            f"{home['__name__']}.{name}"
+            for home, values in self._constants
+            for name, text in values.items()
+            if _repr(home.get(name)) != text
+        ]
 
     def mend(self) -> None:
         """Put the built-in names back, so that the report can be written."""
@@ -137,8 +154,7 @@ def _counts(name: str, value: object) -> bool:
 def _part(label: str, home: Mapping[str, Any], names: list[str]) -> _Part:
     # itemgetter of one name gives no tuple.
     take: Callable[[Mapping[str, Any]], tuple[Any, ...]] = itemgetter(*names, names[0])
-    values = take(home)
-    return _Part(label, home, (*names, names[0]), take, tuple(map(id, values)), values)
+    return _Part(label, home, (*names, names[0]), take, take(home))
 
 
 def _constants(module: ModuleType) -> dict[str, str]:
@@ -150,8 +166,8 @@ def _constants(module: ModuleType) -> dict[str, str]:
     }
 
 
-def _plugins(hook: Any) -> tuple[int, ...]:
-    return _tuple(_map(_id, hook.get_hookimpls()))
+def _plugins(hook: Any) -> list[object]:
+    return hook.get_hookimpls()
 
 
 def equal_to_everything(package: str) -> list[str]:

@@ -125,7 +125,8 @@ class Witness:
             if self._alarm.struck:
                 write("stopped", why="time", id=item.name)
                 return
-        write("end", broken=self._broken(), equal=[] if failed else _equal(self._alarm))
+        broken = [*self._broken(), *self._seal.emptied()]
+        write("end", broken=broken, equal=[] if failed else _equal(self._alarm))
 
     def crashed(self, error: BaseException) -> None:
         """pytest or this class did what it never does."""
