@@ -33,7 +33,7 @@ PROGRAMS = frozenset(
 )
 # Asked for by learner code itself. A library may: dataclasses runs code, typing looks at frames.
 OWN = frozenset(
-    "sys._getframe object.__getattr__ object.__setattr__ exec compile "
+    "sys._getframe object.__getattr__ object.__setattr__ exec "
     "code.__new__ function.__new__ marshal.loads marshal.load".split()
 )
 # Asked for by anybody: a library would do it only because learner code told it to.
@@ -41,7 +41,7 @@ NOBODY = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.addaudithook "
     "sys._current_exceptions".split()
 )
-SWAP = ("object.__setattr__", "__code__")
+FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
 # What they start is not watched.
 IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpreters", "_xxsubinterpreters"))
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -127,19 +127,24 @@ class Audit:
     # What code asks of the interpreter
 
     def _own(self, event: str, args: tuple[Any, ...]) -> None:
-        if get_ident() in self._inside:
+        if event == "object.__getattr__":
+            if args[1] not in FRAMES:  # inspect reads how a function is marked, and much more
+                return
+            event = args[1]
+        elif event == "object.__setattr__":
+            if args[1] != "__code__":
+                return
+            event = "__code__"
+        elif event == "sys._getframe" and get_ident() in self._inside:
             return
-        if event == "exec":
+        elif event == "exec":
             file = args[0].co_filename
             if file[:1] != "<" and self._is_learners(file) and not self._checked(file):
                 self.refuse(f"runs {_tail(file)} past the import system: {NO_PART}")
         caller = self._caller(3)
-        if event.startswith("object."):
-            # Code that is swapped, whoever was told to; and the doors to frames and code objects.
-            # types.coroutine() swaps the code of what it marks.
-            if (event, args[1]) == SWAP and caller != types.__file__:
-                self.refuse(f"changes the code of a function: {NO_PART}")
-            event = args[1]
+        # Whoever was told to; but types.coroutine() swaps the code of what it marks.
+        if event == "__code__" and caller != types.__file__:
+            self.refuse(f"changes the code of a function: {NO_PART}")
         if self._is_learners(caller):
             self.refuse(f"uses {event}: {NO_PART}")
 
@@ -189,7 +194,8 @@ class Audit:
                 self.refuse(f"writes to {_tail(path)}, which belongs to the course")
             # os.open() alone, which says no mode, opens folders.
             if event == "open" and args[1] is None and self._leads_to_course(real):
-                self.refuse(f"opens the folder {real}, which holds the course's own: {ALONE}")
+                name = _tail(real) or "/"
+                self.refuse(f"opens the folder {name}, which leads to the course's own: {ALONE}")
 
     def _is_solution(self, real: str) -> bool:
         if os.path.join(real, "").startswith(self._places.solutions):
@@ -205,7 +211,7 @@ class Audit:
 
     def _is_cached(self, real: str) -> bool:
         """Whether it is Python that keeps a library's bytecode when it imports it."""
-        importing = self._caller(3).startswith("<frozen importlib")
+        importing = self._caller(4).startswith("<frozen importlib")
         return importing and real.startswith(self._places.trusted) and "__pycache__" in real
 
     def _leads_to_course(self, real: str) -> bool:

@@ -65,10 +65,9 @@ class PackageFinder(MetaPathFinder):
     def _refuse_link(self, file: Path) -> None:
         """A link that leaves the folder would bring another's code in under this one's name."""
         assert self.folder is not None
-        real = file.resolve()
-        if not real.is_relative_to(self.folder.resolve()):
+        if not file.resolve().is_relative_to(self.folder.resolve()):
             raise ModuleNotFoundError(
-                f"{self.short(str(file))} is a link to {real}, outside {self.owner}: "
+                f"{self.short(str(file))} is a link that leads out of {self.owner}: "
                 "put the file itself there.",
                 name=PACKAGE,
             )
