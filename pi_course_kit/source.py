@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 from pi_course_kit.errors import CourseError
 
 PACKAGE = "pi_course"
+MOST_BYTES = 1_000_000  # of one file; parsing a huge one takes longer than a check may
 
 
 class PackageFinder(MetaPathFinder):
@@ -101,6 +102,11 @@ class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         # The inherited one would look for a .pyc first.
         data = self.get_data(self.path)
+        if len(data) > MOST_BYTES:
+            size = f"{len(data) / 1e6:.0f} MB"
+            raise ImportError(
+                f"{self._finder.short(self.path)} has {size}: no chapter's file has 1."
+            )
         self._finder.ran(self.path, data)
         return compile(data, self.path, "exec", dont_inherit=True)
 
