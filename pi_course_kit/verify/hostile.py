@@ -247,6 +247,8 @@ STUDENTS = (
         about("import os\nfd = os.open({folder}, os.O_RDONLY)\nos.open('target', 0, dir_fd=fd)\n"),
         "opens the folder",
     ),
+    Student("a file of 2 MB", code("#" * 2_000_000), "no chapter's file has 1"),
+    Student("nested deeper than Python parses", code("x = " + "-" * 200_000 + "1\n"), ""),
     Student("links to another copy", _linked, "is a link that leads out"),
     Student(
         "the course's test overwritten",
