@@ -58,7 +58,7 @@ def _plainly(left: Any, right: Any, depth: int) -> bool:
 def _table(value: Any) -> dict[Any, Any]:
     """What a mapping holds, whatever a class of dicts says about itself."""
     if isinstance(value, dict):
-        return dict.copy(cast(dict[Any, Any], value))
+        return cast(Any, dict).copy(value)
     return {**cast(Mapping[Any, Any], value)} if isinstance(value, Mapping) else {}
 
 
