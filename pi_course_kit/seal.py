@@ -93,6 +93,8 @@ class Seal:
         found.extend(
             "the plugins of pytest" for hook, kept in self._hooks if _plugins(hook) != kept
         )
+        if _is_changed(_policy()):
+            found.append("asyncio's event loop policy")
         if (_gettrace(), _getprofile()) != self._trace:
             found.append("sys.settrace")
         return found
@@ -168,6 +170,18 @@ def _constants(module: ModuleType) -> dict[str, str]:
 
 def _plugins(hook: Any) -> list[object]:
     return hook.get_hookimpls()
+
+
+def _policy() -> object:
+    """What makes the event loops; asyncio makes it when it is first asked for."""
+    return vars(sys.modules.get("asyncio.events", sys)).get("_event_loop_policy")
+
+
+def _is_changed(policy: object) -> bool:
+    if policy is None:
+        return False
+    own = type(policy).__module__.partition(".")[0] != "asyncio"
+    return own or any(map(callable, vars(policy).values()))
 
 
 def equal_to_everything(package: str) -> list[str]:

@@ -113,6 +113,17 @@ asyncio.run = run
 """
 
 
+POLICY = """
+import asyncio
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):
+        loop = super().new_event_loop()
+        loop.run_until_complete = lambda future: getattr(future, "close", int)() or Yes()
+        return loop
+
+asyncio.set_event_loop_policy(Policy())
+"""
 # To the modules of the check by no name that a look at the text would find.
 MODULES = 'import sys\nmodules = getattr(sys, "mod" "ules")\n'
 SELF_RESTORING = """\
@@ -257,6 +268,7 @@ STUDENTS = (
     ),
     Student("answers that equal everything", code(AGREEABLE), ""),
     Student("a loop that runs nothing", code(AGREEABLE + NO_LOOP), ""),
+    Student("an event loop that runs nothing", code(AGREEABLE + POLICY), ""),
     Student(
         "the course's own solution",
         code(

@@ -461,6 +461,37 @@ def test_patched_pytest_is_red(red, patch: str, name: str) -> None:
     assert name in result.sentence
 
 
+POLICY = """\
+class Policy(asyncio.DefaultEventLoopPolicy):
+    pass
+
+asyncio.set_event_loop_policy(Policy())
+"""
+
+
+@pytest.mark.parametrize(
+    "patch", [POLICY, "asyncio.get_event_loop_policy().new_event_loop = asyncio.new_event_loop\n"]
+)
+def test_a_changed_event_loop_policy_is_red(red, patch: str) -> None:
+    sentence = red(f"import asyncio\n{patch}\n{SOLUTION}").sentence
+    assert "(asyncio's event loop policy)" in sentence
+
+
+def test_an_event_loop_of_ones_own_is_green(learner) -> None:
+    loop = """\
+import asyncio
+
+async def two():
+    return 2
+
+assert asyncio.run(two()) == 2
+asyncio.get_event_loop_policy()
+
+"""
+    learner.write(loop + SOLUTION)
+    assert learner.check().verdict == "green"
+
+
 def test_a_patch_that_takes_itself_back_is_seen_before_the_outcome_is_made_up(red) -> None:
     result = red(
         f"""\
