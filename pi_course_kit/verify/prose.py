@@ -199,8 +199,9 @@ def practice_paths(case: Case) -> set[str]:
 # Counts
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = {str(word): number for number, word in enumerate(WORDS, 1)}
 COUNT = re.compile(
-    rf"(?P<whole>\b(?:all|chapter's|chapter has) )?\b(?P<count>\d+|{'|'.join(WORDS)}) "
+    rf"(?P<whole>\b(?:all|chapter's|chapter has) )?\b(?P<count>\d+|{'|'.join(NUMBERS)}) "
     r"(?P<what>lab|fault|test|goal)s?\b",
     re.I,
 )
@@ -216,7 +217,7 @@ def counts_in(text: str) -> list[tuple[str, str, int, bool]]:
     found: list[tuple[str, str, int, bool]] = []
     for match in COUNT.finditer(text):
         word = match["count"].lower()
-        number = int(word) if word.isdigit() else WORDS.index(word) + 1
+        number = int(word) if word.isdigit() else NUMBERS[word]
         found.append((match[0], match["what"].lower(), number, bool(match["whole"])))
     return found
 
