@@ -60,7 +60,7 @@ def type_check_all(
                 file=Path(item["file"]).relative_to(folder).as_posix(),
                 line=item["range"]["start"]["line"] + 1,
                 # The checker puts the reason on lines of its own, indented.
-                message=": ".join(line.strip() for line in item["message"].splitlines()),
+                message=": ".join(line.strip() for line in item["message"].split("\n")),
                 rule=item.get("rule", ""),
             )
             for item in report["generalDiagnostics"]
