@@ -85,7 +85,7 @@ class Explainer:
         frames = list(_frames(error.__traceback__))
         called, expected = _call(frames, test, test_file)
         facts: dict[str, Any] = {
-            "type": type(error).__name__,
+            "type": _kind(error),
             "message": self.message(error),
             "called": called,
             "expected": expected,
@@ -99,8 +99,8 @@ class Explainer:
             facts["got"] = left
             facts["expected"] = right if operator == "==" else f"{operator} {right}"
             facts["message"] = facts["message"].partition("\n")[0]
-        elif facts["message"].startswith(f"{facts['type']}:"):
-            facts["got"] = f"{facts['type']} raised"
+        elif facts["message"].startswith(f"{type(error).__name__}:"):
+            facts["got"] = f"{type(error).__name__} raised"
         return facts
 
     def message(self, error: BaseException) -> str:
@@ -190,15 +190,21 @@ def _is_pytest(error: BaseException) -> bool:
 
 def _text(error: BaseException) -> str:
     try:
-        text = str(error)[:4000]
+        text = str.__getitem__(str(error), slice(4000))  # plain, whatever class of texts it is
     except Exception as worse:  # a learner's __str__
         return f"<its str raised {type(worse).__name__}>"
     return PYDANTIC_LINK.sub("", text)
 
 
+def _kind(error: BaseException) -> str:
+    """The class by its name; one of the learner's is never taken for the real Exit or Skipped."""
+    name, module = type(error).__name__, type(error).__module__
+    return f"{module}.{name}" if module.startswith("pi_course.") else name
+
+
 def _special(error: BaseException) -> str | None:
     """What is no ordinary failure of a test, in a learner's words."""
-    match type(error).__name__:
+    match _kind(error):
         case "MemoryError":
             return "your code asked for more memory than check allows"
         case "SystemExit" if isinstance(error, SystemExit):

@@ -1,4 +1,4 @@
-"""The child of `check` and `watch`: python -P -m pi_course_kit.guard.
+"""The child of `check` and `watch`; the session starts it.
 
 It reads a job from stdin, one line of JSON (which tests, which limits), collects those tests with
 pytest, and then runs them once for each further line, each time in a fork of its own. The answer
@@ -16,17 +16,21 @@ import os
 import select
 import shutil
 import sys
-from collections.abc import Sequence
+import sysconfig
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
 
-from pi_course_kit.audit import Audit
+from pi_course_kit.asserts import TestFinder
+from pi_course_kit.audit import Audit, Places, real_folder
 from pi_course_kit.limits import ForkCount, Limits
+from pi_course_kit.reach import reached
+from pi_course_kit.records import recorder
 from pi_course_kit.source import PackageFinder
-from pi_course_kit.witness import CANARY, Records, Witness
+from pi_course_kit.witness import CANARY, Witness
 
 OFF = (
     "cacheprovider debugging doctest faulthandler junitxml legacypath pastebin setuponly setupplan "
@@ -35,14 +39,15 @@ OFF = (
 
 
 class Finder(PackageFinder):
-    """Writes down each file before it runs."""
+    """Looks at each file and writes it down before it runs."""
 
-    records: Records | None = None
+    looked: Callable[[str, bytes, str], None] | None = None
 
-    def ran(self, path: str, sha256: str) -> None:
-        super().ran(path, sha256)
-        if self.records is not None:
-            self.records.write("loaded", path=path, sha256=sha256)
+    def ran(self, path: str, data: bytes) -> None:
+        super().ran(path, data)
+        if self.looked is not None:
+            short = self.short(path)
+            self.looked(short, data, self.loaded[short])
 
 
 class Control:
@@ -92,6 +97,10 @@ class Guard:
         self._errors: list[str] = []
         self.ran = False
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        files = [Path(test) for test in (*self._job["tests"], _canary())]
+        sys.meta_path.insert(0, TestFinder(files, session.config))
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._errors.append(f"{Path(report.nodeid).name}: {report.longreprtext[-2000:]}")
@@ -129,9 +138,9 @@ class Guard:
         if self._job["fork"]:
             self._control.close_writer()
         root = Path(run["root"])
-        records = Records(Path(run["records"]))
+        write, forked = recorder(Path(run["records"]), bytes.fromhex(run.pop("key")))
         items = _select(session.items, run["select"])
-        records.write(
+        write(
             "collected",
             pid=os.getpid(),
             tests=[(item.path.name, item.name, _title(item)) for item in items],
@@ -142,18 +151,25 @@ class Guard:
         sys.meta_path.remove(self._finder)
         sys.meta_path.insert(0, self._finder)
         self._finder.folder = root
-        self._finder.records = records
         audit = Audit(
-            self._job["solutions"],
-            str(root),
+            self._places(root),
             self._forks,
-            lambda sentence: records.write("refused", sentence=sentence),
+            lambda file: self._finder.short(file) in self._finder.loaded,
+            lambda sentence: write("refused", sentence=sentence),
+            programs=self._job["programs"],
         )
+
+        def looked(path: str, data: bytes, sha256: str) -> None:
+            write("loaded", path=path, sha256=sha256)
+            if what := reached(data, path):
+                audit.refuse(what)
+
+        self._finder.looked = looked
         leave = os._exit
         audit.start()
         code = 0
         try:
-            self.witness.run(items, records, root, Limits(**run["limits"]))
+            self.witness.run(items, write, forked, root, Limits(**run["limits"]))
         except BaseException as error:  # only code that was patched gets here
             self.witness.crashed(error)
             code = 1
@@ -162,6 +178,26 @@ class Guard:
             sys.stderr.flush()
         # Threads of the learner's that never end would keep a normal exit waiting.
         leave(code)
+
+    def _places(self, root: Path) -> Places:
+        libraries = [
+            os.path.dirname(os.__file__),
+            os.path.dirname(os.path.dirname(pytest.__file__)),
+        ]
+        libraries += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+        tests = [os.path.dirname(test) for test in (*self._job["tests"], _canary())]
+        return Places(
+            solutions=tuple(map(real_folder, self._job["solutions"])),
+            kept=tuple(map(real_folder, [*self._job["kept"], *libraries])),
+            folder=real_folder(root),
+            scratch=real_folder(Path(self._job["home"], "tmp")),
+            tests=tuple(os.path.join(path, "") for path in tests),
+            trusted=tuple(os.path.join(path, "") for path in libraries),
+        )
+
+
+def _canary() -> str:
+    return str(Path(__file__).with_name(CANARY))
 
 
 def _preload(names: Sequence[str]) -> None:
@@ -231,10 +267,6 @@ def main() -> int:
     if not any(b"caplog" in Path(test).read_bytes() for test in job["tests"]):
         options.append("-pno:logging")  # a tenth of each test's cost
     guard = Guard(job, finder, control)
-    tests = [*job["tests"], str(Path(__file__).with_name(CANARY))]
+    tests = [*job["tests"], _canary()]
     code = pytest.main([*options, *tests], plugins=[guard, guard.witness])
     return 0 if guard.ran else int(code) or 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 
-from pi_course_kit import snapshot, symbols
+from pi_course_kit import gaps, snapshot, symbols
 from pi_course_kit.checkpoint import Checkpoint
 
+ROOM = 76  # columns of what check shows, which is indented by four
 PROMPT = """\
 You are coaching me through one chapter of pi-course. Rules that bind you:
 1. Do not write the solution and do not open or quote the course's target files.
@@ -82,7 +83,7 @@ def _files(chapter: Checkpoint) -> str:
 def _first_red(chapter: Checkpoint) -> str:
     if not chapter.first_red:
         return ""
-    lines = "\n".join(f"    {line}" for line in chapter.first_red)
+    lines = "\n".join(f"    {line}" for line in gaps.text(chapter.first_red, chapter, ROOM))
     return f"""\
 ## First red
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -18,12 +19,26 @@ from typing import Any, NoReturn
 from pi_course_kit import data, source
 from pi_course_kit.errors import CourseError
 from pi_course_kit.limits import Limits
+from pi_course_kit.records import read_records
 from pi_course_kit.results import RunResult
-from pi_course_kit.verdict import Key, Verdict, read_records
+from pi_course_kit.verdict import Key, Verdict
 
 # Of the PYTHON* variables those that say where packages are; the others change how code runs.
 KEPT = {"PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONPYCACHEPREFIX", "PYTHONUTF8"}
 SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY", "_PASSWORD")
+# The guard is this very kit, whatever else is installed; its `__main__` is these lines alone.
+GUARD = """\
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location(
+    "pi_course_kit", {kit!r} + "/__init__.py", submodule_search_locations=[{kit!r}]
+)
+sys.modules["pi_course_kit"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["pi_course_kit"])
+from pi_course_kit.guard import main
+code = main()
+sys.exit(code)
+"""
 CAN_FORK = sys.platform != "win32"
 
 
@@ -88,22 +103,19 @@ class Session:
         self._count += 1
         records = self.home / f"records-{self._count}.jsonl"
         records.touch()
-        run = {
-            "root": str(root.resolve()),
-            "select": select and list(select),
-            "records": str(records),
-        }
         limits = limits or self.limits
+        key = secrets.token_bytes(16)
         run = {
             "root": str(root.resolve()),
             "select": select and list(select),
             "records": str(records),
+            "key": key.hex(),
             "limits": limits.to_json(),
         }
         answer = self._ask(run, limits) if self._fork else self._run_alone(run, records, limits)
         if not records.exists():
             answer["why"] = "deleted"
-        verdict = Verdict(read_records(records), answer, limits)
+        verdict = Verdict(read_records(records, key), answer, limits)
         records.unlink(missing_ok=True)
         return verdict.result(pinned, labs or {})
 
@@ -131,6 +143,8 @@ class Session:
             "owner": owner,
             "brings": later,
             "solutions": [*ours, str(data.PACKAGE.parent / source.PACKAGE)],
+            "kept": [str(data.PACKAGE), str(checkpoints), str(self.home), *map(_course, tests)],
+            "programs": _programs(checkpoints, newest, tests),
             "cache": all(test.is_relative_to(checkpoints) for test in tests),
             "preload": preload,
             "fork": self._fork,
@@ -150,7 +164,7 @@ class Session:
         try:
             with log.open("ab") as errors:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "pi_course_kit.guard"],
+                    [sys.executable, "-P", "-c", GUARD.format(kit=str(data.PACKAGE))],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE if output is None else output,
                     stderr=errors if output is None else output,
@@ -206,10 +220,10 @@ class Session:
             return json.loads(line)
         _end(child, idle=False)
         self._child = None
-        collected = next(iter(read_records(Path(run["records"]))), None)
+        collected = next(iter(read_records(Path(run["records"]), bytes.fromhex(run["key"]))), None)
         if collected is None:
             self._fail()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError, KeyError):
             os.killpg(collected["pid"], signal.SIGKILL)
         return {"status": child.returncode, "why": None, "left": 0, "printed": ""}
 
@@ -230,6 +244,19 @@ class Session:
             output.seek(max(0, size - limits.tail_bytes))
             text = output.read().decode("utf-8", "replace")
         return {"status": child.returncode if why is None else -9, "why": why, "printed": text}
+
+
+def _programs(checkpoints: Path, newest: str, tests: Sequence[Path]) -> bool:
+    """Whether the code or a test of a chapter up to this one starts programs."""
+    folders = [folder for folder in checkpoints.iterdir() if folder.name[:2] <= newest]
+    folders += [test.parents[2] for test in tests]
+    files = [file for folder in folders for file in (folder / "target").rglob("*.py")]
+    return any(b"subprocess" in file.read_bytes() for file in (*files, *tests))
+
+
+def _course(test: Path) -> str:
+    """The folder of a test that nobody writes to: the chapter's, when it lies in one."""
+    return str(test.parents[1] if test.parent.name == "tests" else test.parent)
 
 
 def _watch(

@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 from pi_course_kit.errors import CourseError
 
 PACKAGE = "pi_course"
+MOST_BYTES = 1_000_000  # of one file; parsing a huge one takes longer than a check may
 
 
 class PackageFinder(MetaPathFinder):
@@ -48,6 +49,7 @@ class PackageFinder(MetaPathFinder):
             )
         stem = self.folder.joinpath(*fullname.split("."))
         if (init := stem / "__init__.py").is_file():
+            self._refuse_link(init)
             return importlib.util.spec_from_file_location(
                 fullname,
                 init,
@@ -55,10 +57,21 @@ class PackageFinder(MetaPathFinder):
                 submodule_search_locations=[str(stem)],
             )
         if fullname != PACKAGE and (file := stem.with_name(stem.name + ".py")).is_file():
+            self._refuse_link(file)
             return importlib.util.spec_from_file_location(
                 fullname, file, loader=_Loader(fullname, str(file), self)
             )
         raise ModuleNotFoundError(self._refusal(fullname, stem), name=fullname)
+
+    def _refuse_link(self, file: Path) -> None:
+        """A link that leaves the folder would bring another's code in under this one's name."""
+        assert self.folder is not None
+        if not file.resolve().is_relative_to(self.folder.resolve()):
+            raise ModuleNotFoundError(
+                f"{self.short(str(file))} is a link that leads out of {self.owner}: "
+                "put the file itself there.",
+                name=PACKAGE,
+            )
 
     def _refusal(self, fullname: str, stem: Path) -> str:
         if stem.is_dir():
@@ -70,9 +83,9 @@ class PackageFinder(MetaPathFinder):
         origin = f"; {chapter} brings it." if chapter else "."
         return f"{fullname} is not in {self.owner}{origin}"
 
-    def ran(self, path: str, sha256: str) -> None:
-        """Called with each file right before its code runs."""
-        self.loaded[path] = sha256
+    def ran(self, path: str, data: bytes) -> None:
+        """Called with each file and its bytes right before its code runs."""
+        self.loaded[self.short(path)] = hashlib.sha256(data).hexdigest()
 
     def short(self, path: str) -> str:
         """A file's path as the learner names it: "pi_course/messages.py"."""
@@ -89,7 +102,12 @@ class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         # The inherited one would look for a .pyc first.
         data = self.get_data(self.path)
-        self._finder.ran(self._finder.short(self.path), hashlib.sha256(data).hexdigest())
+        if len(data) > MOST_BYTES:
+            size = f"{len(data) / 1e6:.0f} MB"
+            raise ImportError(
+                f"{self._finder.short(self.path)} has {size}: no chapter's file has 1."
+            )
+        self._finder.ran(self.path, data)
         return compile(data, self.path, "exec", dont_inherit=True)
 
 

@@ -59,7 +59,8 @@ def type_check_all(
             Diagnostic(
                 file=Path(item["file"]).relative_to(folder).as_posix(),
                 line=item["range"]["start"]["line"] + 1,
-                message=" ".join(item["message"].split()),
+                # The checker puts the reason on lines of its own, indented.
+                message=": ".join(line.strip() for line in item["message"].split("\n")),
                 rule=item.get("rule", ""),
             )
             for item in report["generalDiagnostics"]

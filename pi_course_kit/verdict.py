@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from pi_course_kit.limits import Limits
+from pi_course_kit.records import FORGED, Record
 from pi_course_kit.results import RunResult, Tested, TestResult
 
-Record = Mapping[str, Any]
 Key = tuple[str, str]  # test file, test id
+CANARY: Key = ("canary.py", "test_canary")
+ANYTIME = ("loaded", "refused", "changed")  # a thread may still import when the tests are over
 
 # Ends of a test that are no ordinary failure: the sentence over the report says so.
 STOPS = {
@@ -30,19 +29,32 @@ BROKEN = 70  # the exit code of a child that could not go on
 STOPPED = "The run was stopped."
 
 
-def read_records(path: Path) -> list[Record]:
-    """The whole lines of a record file; a line that a kill cut short is left out."""
-    records: list[Record] = []
-    if not path.exists():
-        return records
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        try:
-            record: object = json.loads(line)
-        except ValueError:
+def in_order(records: Sequence[Record]) -> bool:
+    """Whether the records are those of one run: each test started and ended once, then the end."""
+    tests: Counter[Key] | None = None
+    running: Key | None = None
+    done: set[Key] = set()
+    over = False
+    for record in records:
+        kind, key = record["kind"], (record.get("file", ""), record.get("id", ""))
+        if kind in ANYTIME and tests is not None:
             continue
-        if isinstance(record, dict) and "kind" in record:
-            records.append(record)  # pyright: ignore[reportUnknownArgumentType]
-    return records
+        elif over or kind == FORGED:
+            return False
+        elif kind == "collected" and tests is None:
+            tests = Counter((file, name) for file, name, _ in record["tests"])
+        elif kind == "start" and running is None and key not in done and key in (tests or ()):
+            running = key
+        elif kind in ("result", "canary") and key == running:
+            if (kind == "canary") != (key == CANARY):
+                return False
+            done.add(key)
+            running = None
+        elif kind in ("stopped", "crashed") or (kind == "end" and running is None):
+            over = True
+        else:
+            return False
+    return True
 
 
 class Verdict:
@@ -51,6 +63,7 @@ class Verdict:
     def __init__(self, records: Sequence[Record], answer: Record, limits: Limits) -> None:
         self._answer = answer
         self._limits = limits
+        self._in_order = in_order(records)
         self._by_kind: dict[str, list[Record]] = {}
         for record in records:
             self._by_kind.setdefault(record["kind"], []).append(record)
@@ -65,9 +78,7 @@ class Verdict:
     def result(self, pinned: Sequence[Key] | None, labs: Mapping[str, str]) -> RunResult:
         """`pinned` must have run once each; None takes what was collected."""
         sentence = self._sentence()
-        extra = [
-            key for key in self._titles if key[1] != "test_canary" and key not in (pinned or ())
-        ]
+        extra = [key for key in self._titles if key != CANARY and key not in (pinned or ())]
         wanted = [*(pinned or ()), *extra]
         return RunResult(
             tests=tuple(self._test(key, labs, sentence) for key in wanted),
@@ -130,6 +141,7 @@ class Verdict:
         return (
             self._refused()
             or self._killed()
+            or self._disordered()
             or self._tampered()
             or self._cut_short()
             or self._stop_in_a_test()
@@ -184,10 +196,16 @@ class Verdict:
         how = "by os._exit(), before the test was over" if status >= 0 else ""
         return f"Your code ended Python itself{self._at()}: {_status(status)} {how}".rstrip() + "."
 
+    def _disordered(self) -> str | None:
+        if self._in_order:
+            return None
+        return "Your code wrote into the records of the test run, so no result counts."
+
     def _tampered(self) -> str | None:
         crash = self._one("crashed")
         end = crash or self._one("end")
-        names = ", ".join(end["broken"][:3]) if end else ""
+        changed = [name for record in self._all("changed") for name in record["names"]]
+        names = ", ".join(dict.fromkeys([*changed, *(end["broken"] if end else ())][:3]))
         canary = self._one("canary")
         # 1 + 1 == 3: the pair shows that the comparison was made, not only that something failed.
         alive = canary is not None and (canary["outcome"], canary.get("got")) == ("failed", "2")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import json
 import os
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,27 +20,15 @@ import pytest
 
 from pi_course_kit.explain import Explainer, function_of, show, show_pair
 from pi_course_kit.limits import Alarm, ForkCount, Limits, Memory, TimeIsUp
+from pi_course_kit.records import Write
 from pi_course_kit.seal import Seal, equal_to_everything
 
 CANARY = "canary.py"
-
-
-class Records:
-    """Appends to the record file; a forked copy of this process stays silent."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._pid = os.getpid()
-        # Kept here, so that learner code that patches os or json can't fake a record by accident.
-        self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
-
-    def write(self, kind: str, **facts: Any) -> None:
-        if not self.forked():
-            line = self._dumps({"kind": kind, **facts}, ensure_ascii=True)
-            self._write(self._file, line.encode() + b"\n")
-
-    def forked(self) -> bool:
-        return self._getpid() != self._pid
+# Where pytest asks its plugins what happens in a test.
+HOOKS = (
+    "runtest_protocol runtest_setup runtest_call runtest_teardown pyfunc_call runtest_makereport "
+    "runtest_logreport"
+).split()
 
 
 class Witness:
@@ -49,6 +36,25 @@ class Witness:
 
     It is made and registered before the fork, and told what to witness after it.
     """
+
+    # No method can be covered by an attribute of the same name.
+    __slots__ = (
+        "__weakref__",
+        "_alarm",
+        "_broken",
+        "_compared",
+        "_explainer",
+        "_facts",
+        "_forks",
+        "_limits",
+        "_memory",
+        "_objects",
+        "_phases",
+        "_seal",
+        "_seconds",
+        "_trees",
+        "_write",
+    )
 
     def __init__(self, forks: ForkCount) -> None:
         self._forks = forks
@@ -58,22 +64,33 @@ class Witness:
         self._phases: list[tuple[str, str]] = []
         self._facts: dict[str, Any] = {}
         self._seal = Seal(())
+        self._objects: dict[str, object] = {}
         self._memory: Memory | None = None
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """What can be done before the fork."""
         modules = {item.getparent(pytest.Module) for item in items}
-        self._seal = Seal(module.obj for module in modules if module is not None)
+        hooks = [
+            getattr(item.config.hook, f"pytest_{name}") for item in items[:1] for name in HOOKS
+        ]
+        self._seal = Seal((module.obj for module in modules if module is not None), hooks)
         for item in items:
+            self._objects[item.nodeid] = getattr(item, "obj", None)
             _ = item.location  # cached: computed here, and not in each child
             # pytest's report of a failure is never shown, and formatting it costs more than a test.
             item.repr_failure = _one_line  # pyright: ignore[reportAttributeAccessIssue]
 
     def run(
-        self, items: Sequence[pytest.Item], records: Records, root: Path, limits: Limits
+        self,
+        items: Sequence[pytest.Item],
+        write: Write,
+        forked: Callable[[], bool],
+        root: Path,
+        limits: Limits,
     ) -> None:
         """Run `items`, the canary last, and write the end."""
-        self._records = records
+        self._write = write
+        self._broken = self._seal.broken
         self._limits = limits
         self._explainer = Explainer(root)
         exit_now = os._exit
@@ -86,19 +103,19 @@ class Witness:
             age = time.monotonic() - began
             if failed and not canary:
                 if age > limits.red_seconds:
-                    self._records.write("stopped", why="late")
+                    write("stopped", why="late")
                     return
                 rest = limits.red_seconds + limits.grace_seconds - age
                 self._seconds = min(limits.test_seconds, max(rest, 1.0))
-            self._records.write("start", id=item.name, file=item.path.name)
+            write("start", id=item.name, file=item.path.name)
             self._compared, self._phases, self._facts = (), [], {}
             self._forks.reset(self._limits.forks)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self._records.forked():
+            if forked():
                 exit_now(0)
             outcome = self._outcome()
             failed = failed or (outcome != "passed" and not canary)
-            self._records.write(
+            write(
                 "canary" if canary else "result",
                 id=item.name,
                 file=item.path.name,
@@ -106,17 +123,16 @@ class Witness:
                 **self._facts,
             )
             if self._alarm.struck:
-                self._records.write("stopped", why="time", id=item.name)
+                write("stopped", why="time", id=item.name)
                 return
-        self._records.write(
-            "end", broken=self._seal.broken(), equal=[] if failed else _equal(self._alarm)
-        )
+        broken = [*self._broken(), *self._seal.emptied()]
+        write("end", broken=broken, equal=[] if failed else _equal(self._alarm))
 
     def crashed(self, error: BaseException) -> None:
         """pytest or this class did what it never does."""
         broken = self._seal.broken()
         self._seal.mend()
-        self._records.write("crashed", error=f"{type(error).__name__}: {error}", broken=broken)
+        self._write("crashed", error=f"{type(error).__name__}: {error}", broken=broken)
 
     def _outcome(self) -> str:
         if self._alarm.struck:
@@ -136,12 +152,24 @@ class Witness:
             with self._alarm.ring_after(self._seconds):
                 return (yield)
         except BaseException as error:
+            if type(error).__name__ == "BdbQuit":
+                sys.settrace(None)  # the debugger's, which was asked for by breakpoint()
             if self._memory is not None and isinstance(error, MemoryError):
                 self._memory.lift()
             with self._alarm.ring_after(1.0):
                 self._facts = self._explain(pyfuncitem, error)
             # As itself, an Exit or KeyboardInterrupt of learner code would end the session.
             raise pytest.fail.Exception(self._facts["message"], pytrace=False) from None
+        finally:
+            # Here, before the outcome is made up, by means that may have been changed.
+            self._look(pyfuncitem)
+
+    def _look(self, item: pytest.Function) -> None:
+        broken = self._broken()
+        if item.obj is not self._objects.get(item.nodeid):
+            broken.append(f"the function of {item.name}")
+        if broken:
+            self._write("changed", names=broken[:3])
 
     def _explain(self, item: pytest.Function, error: BaseException) -> dict[str, Any]:
         file = str(item.path)

@@ -28,7 +28,8 @@ def command(folder: Path | None, lab: str | None, types: bool, as_json: bool) ->
     """Run the focused test on your files.
 
     The course's own copy of the test runs on the pi_course/ in DIR (default: the practice folder
-    around the current one). Exit code 0 is green, 1 red, 2 a check that could not run.
+    around the current one). Exit code 0 is green, 1 red, 2 a check that could not run. A script
+    should read --json: an exit code of 0 without output is no verdict.
     """
     from pi_course_kit.errors import CourseError
 

@@ -13,7 +13,8 @@ import click
 def command(chapter: str, give_up: bool) -> None:
     """Show what a chapter changes.
 
-    Before you are green it shows the files and the counts; after that, every line.
+    Before you are green it shows the files and the counts, and ends with exit code 1 like
+    `answer`; after that, every line.
     """
     import difflib
 
@@ -43,8 +44,10 @@ def command(chapter: str, give_up: bool) -> None:
     if not shown:
         click.echo(
             f"\nChapter {found.nn} is not green yet, so the lines stay closed: predict them.\n"
-            f"To see them all the same: pi-course diff {found.nn} --give-up"
+            f"To see them all the same: pi-course diff {found.nn} --give-up",
+            err=True,
         )
+        raise SystemExit(1)
 
 
 def _lines(file: Path | None) -> list[str]:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from pi_course_kit import runner
+from pi_course_kit import runner, snapshot
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.results import CheckResult
 
-VERSION = 1  # part of the digest under which results are kept: raise it with any change here
+VERSION = 2  # part of the digest under which results are kept: raise it with any change here
 SECONDS = 10.0
 
 
@@ -113,6 +113,76 @@ asyncio.run = run
 """
 
 
+POLICY = """
+import asyncio
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):
+        loop = super().new_event_loop()
+        loop.run_until_complete = lambda future: getattr(future, "close", int)() or Yes()
+        return loop
+
+asyncio.set_event_loop_policy(Policy())
+"""
+# To the modules of the check by no name that a look at the text would find.
+MODULES = 'import sys\nmodules = getattr(sys, "mod" "ules")\n'
+SELF_RESTORING = """\
+runner = modules["_pytest.runner"]
+whole = runner.CallInfo.from_call
+
+def once(function, when, *rest, **options):
+    runner.CallInfo.from_call = whole
+    return whole(lambda: None, when, *rest, **options)
+
+runner.CallInfo.from_call = once
+"""
+SWAPPED = """\
+import functools
+for name, module in list(modules.items()):
+    for test in [value for key, value in vars(module).items() if key.startswith("test_")]:
+        functools.update_wrapper(test, lambda: None, ["__co" "de__"], ())
+"""
+FORGED = """\
+import os, stat
+for number in range(3, 64):
+    try:
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            os.write(number, b'{"kind": "end", "broken": [], "equal": []}\\n')
+    except OSError:
+        pass
+"""
+OBJECTS = """\
+from concurrent.futures import ThreadPoolExecutor
+ThreadPoolExecutor().submit(modules["gc"].get_objects).result()
+"""
+
+
+def about(text: str) -> Callable[[Checkpoint, Path], None]:
+    """Like `code`, with the course's own places in the text: {test}, {target}, {folder}."""
+
+    def prepare(chapter: Checkpoint, folder: Path) -> None:
+        target = chapter.folder / "target"
+        places = {
+            "test": repr(str(runner.test_path(chapter))),
+            "target": repr(str(target / chapter.files[0])),
+            "folder": repr(str(target.parent)),
+        }
+        code(dedent(text).format(**places))(chapter, folder)
+
+    return prepare
+
+
+def _linked(chapter: Checkpoint, folder: Path) -> None:
+    """Links to another copy of the finished files, outside of the folder."""
+    copy = folder.with_name(f"{folder.name}-copy")
+    snapshot.write(snapshot.snapshot_files(chapter.number), copy)
+    for file in chapter.files:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(copy / file)
+
+
 STUDENTS = (
     Student("an endless loop", code("while True:\n    pass\n"), "did not end within"),
     Student(
@@ -133,11 +203,72 @@ STUDENTS = (
     Student("a conftest.py that passes everything", _conftest, "conftest.py in your folder"),
     Student(
         "a changed pytest",
-        code("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"),
+        code(f"{MODULES}modules['_pytest.python'].Function.runtest = lambda self: None\n"),
         "changed pytest",
+    ),
+    Student("pytest, by accident", code("import pytest\n"), "imports pytest at"),
+    Student("the modules of the check", code("import sys\nsys.modules\n"), "uses sys.modules at"),
+    Student("a patch that takes itself back", code(MODULES + SELF_RESTORING), "changed pytest"),
+    Student(
+        "a changed encoder of JSON",
+        code(f"{MODULES}modules['json.encoder'].JSONEncoder.encode = lambda *a: '{{}}'\n"),
+        "json.encoder.JSONEncoder.encode",
+    ),
+    Student(
+        "an AssertionError that is never raised",
+        code(f"{MODULES}modules['builtins'].AssertionError = type('Never', (Exception,), {{}})\n"),
+        "builtins.AssertionError",
+    ),
+    Student(
+        "names put into the tests",
+        code(
+            MODULES
+            + "for name in list(modules):\n"
+            + "    if '.parent.tests.' in name:\n"
+            + "        modules[name].isinstance = lambda *a: True\n"
+        ),
+        "changed pytest",
+    ),
+    Student("the tests' code swapped", code(MODULES + SWAPPED), "changes the code"),
+    Student(
+        "a trace function",
+        code("import sys\ngetattr(sys, 'set' 'trace')(lambda *a: None)\n"),
+        "sys.settrace",
+    ),
+    Student(
+        "the frames of the check",
+        code("import sys\ngetattr(sys, '_get' 'frame')(1)\n"),
+        "uses sys._getframe",
+    ),
+    Student("the objects of the check", code(MODULES + OBJECTS), "uses gc.get_objects"),
+    Student("forged records", code(FORGED), "wrote into the records"),
+    Student("code that no one looked at", code("exec('import sys; sys.modules')\n"), "uses exec"),
+    Student(
+        "the solution through a program",
+        about("import subprocess\nsubprocess.run(['cat', {target}])\n"),
+        "a program",
+    ),
+    Student(
+        "the solution through a link",
+        about("import os\nos.symlink({target}, 'mine')\nopen('mine').read()\n"),
+        "reads the course's own",
+    ),
+    Student(
+        "the solution from the folder above",
+        about("import os\nfd = os.open({folder}, os.O_RDONLY)\nos.open('target', 0, dir_fd=fd)\n"),
+        "opens the folder",
+    ),
+    Student("a file of 2 MB", code("#" * 2_000_000), "no chapter's file has 1"),
+    Student("nested deeper than Python parses", code("x = " + "-" * 200_000 + "1\n"), ""),
+    Student("links to another copy", _linked, "is a link that leads out"),
+    Student(
+        "the course's test overwritten",
+        about("open({test}, 'w').close()\n"),
+        "which belongs to the course",
     ),
     Student("answers that equal everything", code(AGREEABLE), ""),
     Student("a loop that runs nothing", code(AGREEABLE + NO_LOOP), ""),
+    Student("an event loop that runs nothing", code(AGREEABLE + POLICY), ""),
     Student(
         "the course's own solution",
         code(
@@ -154,13 +285,10 @@ STUDENTS = (
     Student(
         "tests emptied in memory",
         code(
-            """\
-            import sys
-            for module in list(sys.modules.values()):
-                for name, thing in list(vars(module).items()):
-                    if name.startswith("test_") and hasattr(thing, "__code__"):
-                        thing.__code__ = (lambda: None).__code__
-            """
+            MODULES
+            + "for name, module in list(modules.items()):\n"
+            + "    for test in [test for test in vars(module) if test.startswith('test_')]:\n"
+            + "        setattr(module, test, lambda: None)\n"
         ),
         "changed pytest",
     ),
@@ -200,7 +328,7 @@ def sentence(result: CheckResult) -> str:
     """The first thing that a learner reads of it."""
     failed = [test.message for test in result.tests if test.outcome != "passed" and test.message]
     options = [result.sentence, *result.notes, *failed[:1], *result.missing]
-    text = " ".join(next((text for text in options if text), "").split())
+    text = " ".join(next((text for text in options if text), "")[:2000].split())
     # The same on every machine: it is kept in proof.json.
     return re.sub(r"[\w.-]+\.parent\.tests\.", "", re.sub(r" at 0x[0-9a-f]+", "", text))
 

@@ -28,7 +28,9 @@ NOTICED = 0.95
 # A red run starts no further test: one failure is enough to notice a mutant.
 LIMITS = Limits(test_seconds=3.0, grace_seconds=1.0, red_seconds=0.0)
 # What decides whether a run is red; how a failure is told may change without a new attack.
-GUARD = "audit canary guard limits processes seal session source verdict witness"
+GUARD = (
+    "asserts audit canary guard limits processes reach records seal session source verdict witness"
+)
 # These wait for a person or run on; that they parse is what can be asked.
 INTERACTIVE = {"watch", "lab", "accept", "chat", "agent", "demo", "verify", "dev"}
 COMMAND_SECONDS = 60

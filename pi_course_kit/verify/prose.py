@@ -196,7 +196,57 @@ def practice_paths(case: Case) -> set[str]:
     return files | {path.rpartition("/")[0] for path in files}
 
 
+# Counts
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = {str(word): number for number, word in enumerate(WORDS, 1)}
+COUNT = re.compile(
+    rf"(?P<whole>\b(?:all|chapter's|chapter has) )?\b(?P<count>\d+|{'|'.join(NUMBERS)}) "
+    r"(?P<what>lab|fault|test|goal)s?\b",
+    re.I,
+)
+
+
+def counts_in(text: str) -> list[tuple[str, str, int, bool]]:
+    """What is counted: the words, the kind, the number, and whether it means all there are.
+
+    Example:
+        >>> counts_in("This chapter's two faults. The next 3 labs.")
+        [("chapter's two faults", 'fault', 2, True), ('3 labs', 'lab', 3, False)]
+    """
+    found: list[tuple[str, str, int, bool]] = []
+    for match in COUNT.finditer(text):
+        word = match["count"].lower()
+        number = int(word) if word.isdigit() else NUMBERS[word]
+        found.append((match[0], match["what"].lower(), number, bool(match["whole"])))
+    return found
+
+
+def counts(case: Case) -> Iterator[Finding]:
+    """A number of labs, faults, tests or goals is the chapter's own, or a part of it."""
+    chapter = case.chapter
+    there = {
+        "lab": len(chapter.labs),
+        "fault": len(chapter.faults),
+        "test": len(chapter.tests),
+        "goal": len(chapter.goals),
+    }
+    for where, text in [("LEARNING.md", learning_text(case)), *_texts(case)]:
+        for words, what, number, whole in counts_in(text):
+            if number > there[what] or (whole and number != there[what]):
+                yield Finding(
+                    f"it says {words!r}, the chapter has {there[what]}", where, "Count again."
+                )
+
+
 RULES = (
+    Rule(
+        "counts",
+        "Every number of labs, faults, tests or goals in a text is right.",
+        counts,
+        swap("checkpoints/01-hello/hints.md", "Join the word", "All 9 tests ask for it. Join"),
+        needs=("files",),
+    ),
     Rule(
         "commands",
         "Every quoted pi-course command parses and names things that exist.",

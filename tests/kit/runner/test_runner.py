@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from pi_course_kit.errors import CourseError
 from pi_course_kit.limits import Limits
 from pi_course_kit.results import CheckResult, to_json
-from pi_course_kit.runner import Session, check
+from pi_course_kit.runner import Session, check, test_path
 
 SOLUTION = """\
 def greet(name):
@@ -231,9 +233,10 @@ def test_variables_and_folders_around_do_not_decide_what_is_tested(
 
 
 def test_a_child_of_the_learners_code_gets_the_same_package_and_no_key(
-    learner, monkeypatch: pytest.MonkeyPatch
+    with_tests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-for-learners")
+    learner = with_tests("The focused test", "A chapter with subprocess")
     learner.write(
         """\
         import os, subprocess, sys
@@ -304,3 +307,55 @@ def test_json_holds_chapter_verdict_tests_and_files(learner) -> None:
         "where": None,
     }
     assert set(value["tested"][0]) == {"path", "sha256"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = " + "-" * 200_000 + "1\n", ""),
+        ("#" * 2_000_000, "pi_course/words.py has 2 MB: no chapter's file has 1."),
+    ],
+)
+def test_a_file_that_can_not_be_parsed_is_red(learner, text: str, message: str) -> None:
+    learner.write(text)
+    result = check(learner.folder, chapter=learner.chapter)
+    assert (result.verdict, result.missing) == ("red", ())
+    assert message in result.tests[0].message
+
+
+def test_tests_of_another_course_are_noted(learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner.write(SOLUTION)
+    folder = Path(__file__).parents[3]
+    monkeypatch.setenv("PI_COURSE_DATA", str(folder))
+    assert check(learner.folder, chapter=learner.chapter).notes == (
+        f"the tests are those of another course: PI_COURSE_DATA names {folder}.",
+    )
+
+
+def test_the_guard_is_this_kit_and_no_other(learner, tmp_path: Path) -> None:
+    other = tmp_path / "pi_course_kit"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('the wrong kit')\n", encoding="utf-8")
+    learner.write(SOLUTION)
+    code = (
+        f"from pi_course_kit.session import Session; from pathlib import Path\n"
+        f"session = Session([Path({str(test_path(learner.chapter))!r})])\n"
+        f"print(session.run(Path({str(learner.folder)!r})).green)\n"
+        "session.close()"
+    )
+    kit = str(Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": f"{kit}{os.pathsep}{tmp_path}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_an_own_class_by_the_name_of_a_real_one_is_no_more_than_it_is(learner) -> None:
+    learner.write(SOLUTION.replace("    return f", "    raise Exit('x')\n    return f"))
+    file = learner.folder / "pi_course" / "words.py"
+    file.write_text("class Exit(Exception):\n    pass\n" + file.read_text("utf-8"), "utf-8")
+    result = check(learner.folder, chapter=learner.chapter)
+    assert (result.sentence, result.tests[0].message) == (None, "Exit: x")

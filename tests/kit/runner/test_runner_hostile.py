@@ -47,6 +47,10 @@ def greet(name):
 """
 
 
+# By no name that a look at the text would find.
+GET = "import sys, faulthandler; getattr(sys, 'mod' + 'ules').__getitem__"
+
+
 @pytest.fixture
 def red(learner):
     """Check `text` as pi_course/words.py: red, not an error, and no process left in the folder."""
@@ -239,12 +243,12 @@ def test_sys_exit_at_import_is_red(red) -> None:
     ("statement", "sentence"),
     [
         ("raise KeyboardInterrupt", "Your code raised KeyboardInterrupt at"),
-        ("import pytest; pytest.exit('ok', 0)", "Your code called pytest.exit() at"),
-        ("import pytest; pytest.skip('ok', allow_module_level=True)", "Your code skipped the test"),
-        ("import pytest; pytest.xfail('ok')", "Your code called pytest.xfail()"),
+        (f"{GET}('pytest').exit('ok', 0)", "Your code called pytest.exit() at"),
+        (f"{GET}('pytest').skip('ok', allow_module_level=True)", "Your code skipped the test"),
+        (f"{GET}('pytest').xfail('ok')", "Your code called pytest.xfail()"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "signal SIGKILL"),
         ("import os, signal; os.kill(0, signal.SIGKILL)", "signal SIGKILL"),
-        ("import ctypes; ctypes.string_at(0)", "signal SIGSEGV"),
+        (f"{GET}('faulthandler')._sigsegv()", "signal SIGSEGV"),
     ],
 )
 def test_other_ways_out_are_red(red, statement: str, sentence: str) -> None:
@@ -274,14 +278,9 @@ def test_closing_every_file_is_red(red) -> None:
     )
 
 
-def test_deleting_the_files_of_the_run_is_red(with_tests) -> None:
-    learner = with_tests("", "")
-    learner.write(f"import shutil\nshutil.rmtree({str(learner.checker.session.home)!r})\n")
-    assert learner.check().sentence == "Your code deleted the files of the test run itself."
-
-
 @linux
-def test_a_process_that_was_ended_is_gone_for_the_test_too(learner) -> None:
+def test_a_process_that_was_ended_is_gone_for_the_test_too(with_tests) -> None:
+    learner = with_tests("The focused test", "A chapter with subprocess")
     # The sleep outlives the shell, so it is an orphan when it is killed.
     learner.write(
         """\
@@ -321,9 +320,10 @@ def test_a_flood_of_output_is_stopped_and_its_tail_kept(red) -> None:
     assert len(result.printed) < 70_000
 
 
-def test_output_that_a_child_leaves_behind_is_not_waited_for(learner) -> None:
+def test_output_that_a_child_leaves_behind_is_not_waited_for(with_tests) -> None:
+    learner = with_tests("The focused test", "A chapter with subprocess")
     learner.write("import subprocess\nsubprocess.Popen(['sleep', '600'])\n" + SOLUTION)
-    learner.check()
+    assert learner.check().verdict == "green"
     assert running_in(learner.folder) == []
 
 
@@ -424,13 +424,10 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
 @pytest.mark.parametrize(
     ("patch", "name"),
     [
-        ("import _pytest.python as p; p.Function.runtest = lambda self: None", "Function.runtest"),
+        ("{get}('_pytest.python').Function.runtest = lambda self: None", "Function.runtest"),
+        ("{get}('_pytest.skipping').evaluate_xfail_marks = None", "evaluate_xfail_marks"),
         (
-            "import _pytest.runner as r; r.call_and_report.__code__ = (lambda *a, **k: 0).__code__",
-            "_pytest.runner.call_and_report",
-        ),
-        (
-            "import _pytest.reports as r\n"
+            "{get}('pytest')\nr = getattr(sys, 'mod' 'ules')['_pytest.reports']\n"
             "old = r.TestReport.__init__\n"
             "def new(self, *a, **k):\n"
             "    old(self, *a, **k)\n"
@@ -438,35 +435,101 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
             "r.TestReport.__init__ = new",
             "TestReport.__init__",
         ),
-        ("import builtins; builtins.isinstance = lambda *a: True", "builtins.isinstance"),
+        ("{get}('builtins').isinstance = lambda *a: True", "builtins.isinstance"),
+        ("{get}('json').dumps = lambda *a, **k: '{{}}'", "json.dumps"),
+        ("{get}('json.encoder').JSONEncoder.encode = lambda *a: '{{}}'", "JSONEncoder.encode"),
+        ("{get}('json')\ngetattr(sys, 'mod' + 'ules')['json'] = sys", "sys.modules.json"),
         (
-            "import sys\n"
-            "test = sys.modules[[m for m in sys.modules if m.endswith('test_03_words')][0]]\n"
-            "for name in list(vars(test)):\n"
-            "    if name.startswith('test_'):\n"
-            "        getattr(test, name).__code__ = (lambda: None).__code__",
+            "import sys; modules = getattr(sys, 'mod' + 'ules')\n"
+            "test = next(modules[name] for name in modules if name.endswith('03_words'))\n"
+            "test.test_counts_words = lambda: None",
             "test_counts_words",
         ),
+        (
+            "import sys; modules = getattr(sys, 'mod' + 'ules')\n"
+            "test = next(modules[name] for name in modules if name.endswith('03_words'))\n"
+            "test.len = lambda value: 3",
+            "03_words.len",
+        ),
+        ("import sys; getattr(sys, 'set' 'trace')(lambda *a: None)", "sys.settrace"),
+        ("import sys; getattr(sys, 'set' 'profile')(lambda *a: None)", "sys.settrace"),
     ],
 )
 def test_patched_pytest_is_red(red, patch: str, name: str) -> None:
-    result = red(f"{patch}\n")
+    result = red(patch.format(get=GET) + "\n" + SOLUTION)
     assert result.sentence.startswith("Your code changed pytest or Python itself (")
     assert name in result.sentence
 
 
+POLICY = """\
+class Policy(asyncio.DefaultEventLoopPolicy):
+    pass
+
+asyncio.set_event_loop_policy(Policy())
+"""
+
+
+@pytest.mark.parametrize(
+    "patch", [POLICY, "asyncio.get_event_loop_policy().new_event_loop = asyncio.new_event_loop\n"]
+)
+def test_a_changed_event_loop_policy_is_red(red, patch: str) -> None:
+    sentence = red(f"import asyncio\n{patch}\n{SOLUTION}").sentence
+    assert "(asyncio's event loop policy)" in sentence
+
+
+def test_an_event_loop_of_ones_own_is_green(learner) -> None:
+    loop = """\
+import asyncio
+
+async def two():
+    return 2
+
+assert asyncio.run(two()) == 2
+asyncio.get_event_loop_policy()
+
+"""
+    learner.write(loop + SOLUTION)
+    assert learner.check().verdict == "green"
+
+
+def test_a_patch_that_takes_itself_back_is_seen_before_the_outcome_is_made_up(red) -> None:
+    result = red(
+        f"""\
+{GET}("pytest")
+runner = getattr(sys, "mod" "ules")["_pytest.runner"]
+whole = runner.CallInfo.from_call
+
+def once(function, when, *rest, **options):
+    runner.CallInfo.from_call = whole
+    return whole(lambda: None, when, *rest, **options)
+
+def greet(name):
+    runner.CallInfo.from_call = once
+    return "hello Ann"
+
+"""
+        + REST
+    )
+    assert "CallInfo.from_call" in result.sentence
+
+
 def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
     result = red(
-        """\
-        import sys
-        frame = sys._getframe()
-        while frame is not None:
-            if type(frame.f_locals.get("self")).__name__ == "Witness":
-                frame.f_locals["self"]._seal._kept = []
-            frame = frame.f_back
-        import _pytest.python
-        _pytest.python.Function.runtest = lambda self: None
-        """
+        f"""\
+{GET}("pytest")
+import os, signal
+
+def look(number, frame):
+    while frame is not None:
+        found = getattr(frame, "f_" "locals").get("self")
+        if type(found).__name__ == "Witness":
+            found._seal._parts = []
+        frame = getattr(frame, "f_" "back")
+
+signal.signal(signal.SIGUSR1, look)
+os.kill(os.getpid(), signal.SIGUSR1)
+getattr(sys, "mod" "ules")["_pytest.python"].Function.runtest = lambda self: None
+"""
     )
     assert result.sentence == (
         "A test that must fail did not: your code changed pytest, so no result counts."
@@ -474,22 +537,106 @@ def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("import pytest", "imports pytest"),
+        ("from _pytest.runner import runtestprotocol", "imports _pytest"),
+        ("def f():\n    import gc", "imports gc"),
+        ("import sys\nsys.modules.clear()", "uses sys.modules"),
+        ("import sys\nsys.m\uff4fdules.clear()", "uses sys.modules"),
+        ("from sys import _getframe", "uses sys._getframe"),
+        ("f = (lambda: 1).__code__", "uses __code__"),
+        ("import __main__", "imports __main__"),
+        ("import importlib.util", "imports importlib"),
+        ("__import__('pi_course')", "uses __import__"),
+        ("__loader__", "uses __loader__"),
+    ],
+)
+def test_a_name_that_reaches_into_the_check_is_refused(red, text: str, what: str) -> None:
+    result = red(f"{SOLUTION}\n{text}\n")
+    line = 13 if "\n" in text else 12
+    assert result.sentence.startswith(f"Your code {what} at pi_course/words.py:{line}: ")
+    assert {test.outcome for test in result.tests} == {"failed"}
+
+
+def test_a_name_in_another_encoding_is_refused_too(learner, red) -> None:
+    learner.write("")
+    hidden = b"# -*- coding: utf-7 -*-\nimport +AHAAeQB0AGUAcwB0-\n"
+    (learner.folder / "pi_course" / "__init__.py").write_bytes(hidden)
+    assert red("").sentence.startswith("Your code imports pytest at pi_course/__init__.py:2: ")
+
+
+def test_honest_names_are_green(learner) -> None:
+    honest = """
+import inspect
+import sys
+import traceback
+
+modules = {"pytest": 1, "gc": 2}  # sys.modules, __main__
+print(sys.argv[:0], modules, inspect.isfunction(print), sys.exc_info())
+
+if __name__ == "__main__":
+    print("run")
+"""
+    learner.write(SOLUTION + honest)
+    assert learner.check().verdict == "green"
+
+
+UPDATE = """\
+import functools
+f = lambda: 1
+functools.update_wrapper(f, lambda: 2, ["__co" "de__"], ())
+"""
+THREAD = """\
+import concurrent.futures, sys
+objects = getattr(sys, "mod" "ules")["gc"].get_objects
+concurrent.futures.ThreadPoolExecutor().submit(objects).result()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("exec('x = 1')", "uses exec"),
+        ("eval('1')", "uses exec"),
+        ("f = type(lambda: 1)(compile('1', 'a', 'eval'), {})", "uses function.__new__"),
+        ("import sys\ngetattr(sys, '_get' 'frame')()", "uses sys._getframe"),
+        ("def f():\n    yield\ngetattr(f(), 'gi_' 'frame')", "uses gi_frame"),
+        (UPDATE, "changes the code of a function"),
+        (THREAD, "uses gc.get_objects"),
+        ("import sys\nsys.path.append('.')\nimport helper", "runs"),
+        ("import subprocess\nsubprocess.run(['true'])", "starts a program (true)"),
+        ("import os\nos.system('true')", "starts a program (true)"),
+        ("import os\nos.posix_spawn('/bin/true', ['true'], {})", "starts a program (true)"),
+        ("import concurrent.futures.process", "imports multiprocessing"),
+    ],
+)
+def test_what_only_the_check_itself_does_is_refused(learner, red, text: str, what: str) -> None:
+    learner.write("", "helper.py")
+    assert f"Your code {what}" in red(f"{SOLUTION}\n{text}\n").sentence
+
+
+@pytest.mark.parametrize(
     "way",
     [
         "import pi_course_kit",
         "import pi_course_kit.data",
-        "import importlib; importlib.import_module('pi_course_kit.source')",
-        "import __main__; __main__.Path = None; import pi_course_kit.checkpoint",
-        "exec(open({target!r}, encoding='utf-8').read())",
-        "exec(open({target!r}.encode(), 'rb').read())",
-        "import importlib.util as u\n"
-        "spec = u.spec_from_file_location('ours', {target!r})\n"
-        "ours = u.module_from_spec(spec)\n"
-        "spec.loader.exec_module(ours)\n"
-        "from ours import *",
+        "import sys; sys.path.insert(0, 'x'); from pi_course_kit import source",
+        "open({target!r}, encoding='utf-8').read()",
+        "open({target!r}.encode(), 'rb').read()",
+        "import os; os.link({target!r}, 'mine')",
+        "import os; os.symlink({target!r}, 'mine'); open('mine')",
+        "import os; os.symlink({folder!r}, 'mine'); open('mine/pi_course/words.py')",
+        "import os; os.chdir({folder!r}); open('pi_course/words.py')",
+        "import os; os.listdir({folder!r})",
+        "import os; os.open('/', os.O_RDONLY)",
+        "import os; os.open({folder!r} + '/..', os.O_RDONLY)",
+        "import shutil; shutil.copyfile({target!r}, 'mine')",
+        "import sys; getattr(sys, 'mod' 'ules')['importlib'].util.spec_from_file_location("
+        "'ours', {target!r}).loader.get_data({target!r})",
         "import sys\n"
-        "sys.meta_path.pop(0)\n"
-        "sys.modules.pop('pi_course.words'), sys.modules.pop('pi_course')\n"
+        "getattr(sys, 'meta' '_path').pop(0)\n"
+        "[getattr(sys, 'mod' 'ules').pop(name) for name in ('pi_course.words', 'pi_course')]\n"
         "sys.path.insert(0, {folder!r})\n"
         "from pi_course.words import *",
     ],
@@ -510,13 +657,60 @@ def test_catching_the_refusal_does_not_help(red) -> None:
     )
 
 
+def test_any_other_copy_of_the_package_is_as_closed(learner, red, tmp_path: Path) -> None:
+    copy = tmp_path / "cache" / "0123" / "pi_course"
+    copy.mkdir(parents=True)
+    (copy / "__init__.py").write_text("", encoding="utf-8")
+    (copy / "words.py").write_text(SOLUTION, encoding="utf-8")
+    sentence = red(f"open({str(copy / 'words.py')!r}).read()\n" + SOLUTION).sentence
+    assert sentence.startswith("Your code reads the course's own pi_course/words.py: ")
+    (learner.folder / "pi_course" / "words.py").unlink()
+    (learner.folder / "pi_course" / "words.py").symlink_to(copy / "words.py")
+    result = learner.check()
+    assert result.verdict == "red"
+    assert "pi_course/words.py is a link that leads out of your folder" in first(result).message
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "open({test!r}, 'w')",
+        "open({test!r}, 'r+')",
+        "import os; os.remove({test!r})",
+        "import os; os.rename('mine', {test!r})",
+        "import os; os.truncate({test!r}, 0)",
+        "import os; os.chmod({test!r}, 0o777)",
+        "import os; os.mkdir({test!r} + '.d')",
+        "import shutil; shutil.rmtree({home!r})",
+        "open({home!r} + '/records-1.jsonl', 'a')",
+        "import json; open(json.__file__, 'a')",
+    ],
+)
+def test_what_belongs_to_the_course_is_not_written(learner, red, way: str) -> None:
+    test, home = focused(learner), str(learner.checker.session.home)
+    learner.write("", "mine")
+    before = test.read_bytes()
+    assert "which belongs to the course" in red(way.format(test=str(test), home=home)).sentence
+    assert test.read_bytes() == before
+
+
+def test_temporary_files_are_allowed(learner) -> None:
+    learner.write(
+        "import tempfile\n\nwith tempfile.TemporaryDirectory() as name:\n"
+        "    open(name + '/a', 'w').close()\nopen('log', 'w').close()\n" + SOLUTION
+    )
+    assert learner.check().verdict == "green"
+
+
 @pytest.mark.parametrize("base", ["", "(str)", "(dict)"])
-def test_a_value_that_is_equal_to_everything_is_red(red, base: str) -> None:
+def test_a_value_that_is_equal_to_everything_proves_nothing(red, base: str) -> None:
     result = red(
         f"""\
         class Yes{base}:
             def __eq__(self, other):
                 return True
+            def __repr__(self):
+                return "Yes()"
             __hash__ = None
 
         def greet(name):
@@ -525,8 +719,55 @@ def test_a_value_that_is_equal_to_everything_is_red(red, base: str) -> None:
         count = join = greet
         """
     )
-    assert {test.outcome for test in result.tests} == {"passed"}
-    assert result.sentence == (
+    assert {test.outcome for test in result.tests} == {"failed"}
+    assert (first(result).expected, first(result).got) == ("'hello Ann'", "Yes()")
+
+
+@pytest.mark.parametrize(
+    "expected", ["['hello Ann']", "('hello Ann',)", "{'a': 'hello Ann'}", "[{'a': ('hello Ann',)}]"]
+)
+def test_nor_does_one_inside_of_a_container(with_tests, expected: str) -> None:
+    learner = with_tests('greet("Ann") == "hello Ann"', f"greet('Ann') == {expected}")
+    yes = "class Yes:\n    __eq__ = lambda self, other: True\n\n"
+    given = expected.replace("'hello Ann'", "Yes()")
+    learner.write(f"{yes}def greet(name):\n    return {given}\n{REST}")
+    assert [test.outcome for test in learner.check().tests] == ["failed", "passed", "passed"]
+    learner.write(f"def greet(name):\n    return {expected}\n{REST}")
+    assert learner.check().verdict == "green"
+
+
+def test_other_kinds_of_equal_values_are_equal(with_tests) -> None:
+    learner = with_tests(
+        'greet("Ann") == "hello Ann"',
+        "greet('') == [1, True, None, {'a': {'b': 1}}, (1.0, frozenset('a')), ('x', 'y')]",
+    )
+    values = """
+import enum, types, typing
+
+class Word(enum.StrEnum):
+    X = "x"
+
+class Pair(typing.NamedTuple):
+    x: str
+    y: str
+
+class Table(dict):
+    pass
+
+def greet(name):
+    table = types.MappingProxyType({"a": Table(b=1.0)})
+    return [1.0, 1, None, table, (1, {"a"}), Pair(Word.X, "y")]
+
+"""
+    learner.write(values + REST)
+    assert learner.check().verdict == "green"
+
+
+def test_a_class_that_is_equal_to_everything_is_red(with_tests) -> None:
+    learner = with_tests('greet("Ann") == "hello Ann"', "greet('Ann') == greet('Ben')")
+    yes = "class Yes:\n    __eq__ = lambda self, other: True\n\n"
+    learner.write(f"{yes}def greet(name):\n    return Yes()\n{REST}")
+    assert learner.check().sentence == (
         "Your code has a class that is equal to everything (Yes): that proves nothing."
     )
 
