@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,10 +18,10 @@ from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
     from pi_course.agent_loop import LoopEvent
-    from pi_course.messages import ToolCall, ToolResultMessage
+    from pi_course.messages import TextContent, ToolCall, ToolResultMessage
 
 WIDTH = 80
-LINES = 12  # of a result or a diff; the model gets all of it
+FIRST, LAST = 6, 6  # lines of a result or a diff; the model reads all of it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -36,14 +37,14 @@ def plain(text: str) -> str:
 
 
 class Screen:
-    """Takes a run's events in order and writes them; one of these lives as long as its talk."""
+    """Takes the events of runs in order and writes them. One of these lives as long as a talk."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._in_text = False
         self._block: int | None = None
-        self._running: dict[str, ToolCall] = {}
-        self._headed: str | None = None  # the call whose heading stands last on the screen
+        self._calls: dict[str, _Shown] = {}
+        self._headed: str | None = None  # the call whose lines stand last on the screen
 
     def show(self, event: LoopEvent) -> None:
         """The `on_event` of a run."""
@@ -52,21 +53,20 @@ class Screen:
         match event:
             case agent_loop.ModelEventSeen(messages.TextDelta() as delta):
                 self._text(delta.content_index, delta.delta)
-            case agent_loop.ToolStart(call):
-                self._running[call.id] = call
-                self.heading(call)
-            case agent_loop.ToolProgress(call_id, content):
-                if call_id in self._running:
-                    self._under(call_id, "".join(block.text for block in content))
-            case agent_loop.ToolEnd(result):
-                self._result(result)
-            case agent_loop.ToolSkipped(result):
-                self.line(f"  not run: {plain(result.tool_name)}", "yellow")
             case agent_loop.AssistantMessageSaved(message):
                 self._end_text()
                 if message.stop_reason in ("error", "aborted"):
                     said = message.error_message or message.stop_reason
                     self.line(f"[{message.stop_reason}] {plain(said)}", "red")
+            case agent_loop.ToolStart(call):
+                self._calls[call.id] = _Shown(in_words(call))
+                self._head(call.id)
+            case agent_loop.ToolProgress(call_id, content):
+                self._progress(call_id, text_in(content))
+            case agent_loop.ToolEnd(result):
+                self._result(result)
+            case agent_loop.ToolSkipped(result):
+                self.line(f"  not run: {plain(result.tool_name)}", "yellow")
             case _:
                 pass
 
@@ -76,17 +76,10 @@ class Screen:
         self._headed = None
         self._write(click.style(text, fg=colour) + "\n")
 
-    def heading(self, call: ToolCall) -> None:
-        self.line("")
-        self._write(click.style(cut("  " + in_words(call), WIDTH), bold=True) + "\n")
-        self._headed = call.id
-
     def _text(self, index: int, delta: str) -> None:
-        if not self._in_text:
+        if not self._in_text or (self._block != index and delta):
             self._write("\n")
-        elif self._block != index and delta:
-            self._write("\n")
-        self._in_text, self._block = True, index
+        self._in_text, self._block, self._headed = True, index, None
         self._write(plain(delta))
 
     def _end_text(self) -> None:
@@ -94,40 +87,55 @@ class Screen:
             self._write("\n")
         self._in_text, self._block = False, None
 
+    def _head(self, call_id: str) -> None:
+        """The line that says which call the next lines belong to, unless it stands there."""
+        if self._headed != call_id:
+            self._end_text()
+            self._write("\n" + click.style(cut("  " + self._calls[call_id].words, WIDTH), bold=True))
+            self._write("\n")
+            self._headed = call_id
+
+    def _progress(self, call_id: str, text: str) -> None:
+        """Show the first lines while the tool still runs; the rest waits for its result."""
+        shown = self._calls[call_id]
+        shown.pending += text
+        while "\n" in shown.pending and len(shown.lines) < FIRST:
+            line, shown.pending = shown.pending.split("\n", 1)
+            shown.lines.append(plain(line))
+            self._head(call_id)
+            self._write(cut("    " + shown.lines[-1], WIDTH) + "\n")
+
     def _result(self, result: ToolResultMessage) -> None:
-        call = self._running.pop(result.tool_call_id, None)
+        shown = self._calls.setdefault(result.tool_call_id, _Shown(plain(result.tool_name)))
+        self._head(result.tool_call_id)
         details: Any = result.details
         diff = details.get("diff") if isinstance(details, Mapping) else None
-        text = "".join(block.text for block in result.content)
-        if isinstance(diff, str) and not result.is_error:
-            self._under(result.tool_call_id, diff, call, diff=True)
-        else:
-            self._under(result.tool_call_id, text, call, colour="red" if result.is_error else None)
+        is_diff = isinstance(diff, str) and not result.is_error
+        lines = plain(diff if is_diff else text_in(result.content)).rstrip("\n").split("\n")
+        there = len(shown.lines) if lines[: len(shown.lines)] == shown.lines else 0
+        first = FIRST if there == 0 else 0
+        lines = lines[there:]
+        left_out = len(lines) - first - LAST
+        if left_out > 1:
+            lines[first : first + left_out] = [f"... {left_out} more lines"]
+        for line in lines if any(lines) or not there else ():
+            colour = _DIFF.get(line[:1]) if is_diff else "red" if result.is_error else None
+            self._write(click.style(cut("    " + (line or ""), WIDTH).rstrip(), fg=colour) + "\n")
+        del self._calls[result.tool_call_id]
+        self._headed = None
 
-    def _under(
-        self,
-        call_id: str,
-        text: str,
-        call: ToolCall | None = None,
-        *,
-        diff: bool = False,
-        colour: str | None = None,
-    ) -> None:
-        """Lines under the heading of their call, which is repeated when another one came since."""
-        again = call or self._running.get(call_id)
-        if self._headed != call_id and again is not None:
-            self.heading(again)
-        lines = plain(text).rstrip("\n").split("\n") if text.strip() else ["(nothing)"]
-        # The start says what a file is, the end how a command went: both are kept.
-        first = LINES // 2
-        left_out = len(lines) - LINES
-        for number, line in enumerate(lines):
-            if left_out > 0 and first <= number < len(lines) - first:
-                if number == first:
-                    self._write(f"    ... {left_out} more lines\n")
-                continue
-            fg = _DIFF.get(line[:1]) if diff else colour
-            self._write(click.style(cut("    " + line, WIDTH), fg=fg) + "\n")
+
+@dataclass(slots=True)
+class _Shown:
+    """A call that runs: its heading, the lines under it, and what came and is no line yet."""
+
+    words: str
+    lines: list[str] = field(default_factory=list[str])
+    pending: str = ""
+
+
+def text_in(content: Iterable[TextContent]) -> str:
+    return "".join(block.text for block in content)
 
 
 def in_words(call: ToolCall) -> str:
