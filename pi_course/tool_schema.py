@@ -84,15 +84,11 @@ def parse_tool_arguments(
     them: a model that adds a field has still said what is needed. A list or object that came as a
     string of JSON is read where the schema has a list or object and no string.
     """
-    read: list[str] = []
-    value = _Wanted(schema, read).read(arguments, [schema], "")
+    texts = _JsonText(schema)
+    value = texts.read(arguments, [schema], "")
     try:
         parsed = parameters.model_validate_json(
-            json.dumps(value, allow_nan=False),
-            strict=True,
-            extra="ignore",
-            by_alias=True,  # the names in the schema and no others, whatever the model is set to
-            by_name=False,
+            json.dumps(value, allow_nan=False), strict=True, extra="ignore"
         )
     except ValidationError as error:
         lines = [
@@ -100,13 +96,15 @@ def parse_tool_arguments(
             for one in error.errors(include_url=False, include_context=False)
         ]
         raise InvalidArguments("\n".join(lines)) from None
-    return parsed, tuple(read)
+    return parsed, tuple(texts.paths)
 
 
 def _path(place: Sequence[int | str]) -> str:
-    """Example:
-    >>> _path(("edits", 0, "oldText"))
-    'edits[0].oldText'
+    """A place as a programmer writes it.
+
+    Example:
+        >>> _path(("edits", 0, "oldText"))
+        'edits[0].oldText'
     """
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)[1:]
 
@@ -116,36 +114,34 @@ def _shown(value: object) -> str:
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
 
 
-class _Wanted:
-    """Walks through arguments and schema side by side, and reads JSON text where it must be."""
+class _JsonText:
+    """Goes through arguments and schema side by side, and reads JSON text where it has to be."""
 
-    def __init__(self, schema: Schema, read: list[str]) -> None:
+    def __init__(self, schema: Schema) -> None:
+        self.paths: list[str] = []  # where a text was read
         self._definitions = cast("Mapping[str, Schema]", schema.get("$defs", {}))
-        self._read = read
 
     def read(self, value: object, schemas: Sequence[object], path: str) -> object:
         options = [option for schema in schemas for option in self._options(schema)]
         if isinstance(value, str):
-            inside = _list_or_object(value)
-            kinds = {option.get("type", "string") for option in options}  # no type: any
-            if "string" in kinds or _KINDS.get(type(inside)) not in kinds:
+            kinds = {option.get("type", "string") for option in options}  # no type: any will do
+            inside = None if "string" in kinds else _json_in(value)
+            if _KINDS.get(type(inside)) not in kinds:
                 return value
-            self._read.append(path or "arguments")
+            self.paths.append(path or "arguments")
             value = inside
         match value:
             case list() | tuple():
                 items = cast("Sequence[object]", value)
                 return [
-                    self.read(item, list(_schemas_of_item(options, place)), f"{path}[{place}]")
+                    self.read(item, _schemas_of_item(options, place), f"{path}[{place}]")
                     for place, item in enumerate(items)
                 ]
             case dict():
                 fields = cast("dict[str, object]", value)
                 return {
                     name: self.read(
-                        field,
-                        list(_schemas_of_field(options, name)),
-                        f"{path}.{name}" if path else name,
+                        field, _schemas_of_field(options, name), f"{path}.{name}" if path else name
                     )
                     for name, field in fields.items()
                 }
@@ -168,25 +164,25 @@ class _Wanted:
             yield option
 
 
-def _schemas_of_item(options: Sequence[Schema], place: int) -> Iterator[object]:
+def _schemas_of_item(options: Sequence[Schema], place: int) -> list[object]:
+    found: list[object] = []
     for option in options:
         first = cast("Sequence[object]", option.get("prefixItems", ()))
-        yield first[place] if place < len(first) else option.get("items")
+        found.append(first[place] if place < len(first) else option.get("items"))
+    return found
 
 
-def _schemas_of_field(options: Sequence[Schema], name: str) -> Iterator[object]:
-    for option in options:
-        fields = cast("Schema", option.get("properties", {}))
-        yield fields.get(name, option.get("additionalProperties"))
+def _schemas_of_field(options: Sequence[Schema], name: str) -> list[object]:
+    return [
+        cast("Schema", option.get("properties", {})).get(name, option.get("additionalProperties"))
+        for option in options
+    ]
 
 
 _KINDS: dict[type[object], str] = {list: "array", dict: "object"}
 
 
-def _list_or_object(text: str) -> object:
-    """The list or object that a text holds, or None."""
-    if not text.lstrip().startswith(("[", "{")):
-        return None
+def _json_in(text: str) -> object:
     try:
         return replace_surrogates_in(_STRICT.decode(text))
     except (ValueError, RecursionError):

@@ -200,7 +200,7 @@ async def execute_tool_call(
     asked_before = _cancel_requests()
     try:
         for path in read:
-            progress(f"{path} came as JSON text and was read as what it holds")
+            progress(f"{path} was sent as a string and read as the JSON in it")
         output = await found.execute(arguments, replace(context, report_progress=progress))
         result = result_of(call, output)
     except asyncio.CancelledError:
