@@ -22,10 +22,10 @@ import pytest
 
 SMILE = "\U0001f600"
 BOM = b"\xef\xbb\xbf"
-HANGS = "nothing came back within 4 s: what does it wait for?"
+HANGS = "nothing came back within 3 s: what does it wait for?"
 
 
-def run(coro, sentence=HANGS, seconds=4):
+def run(coro, sentence=HANGS, seconds=3):
     async def limited():
         try:
             return await asyncio.wait_for(coro, seconds)
