@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from pi_course.messages import TextContent, ToolCall, ToolResultMessage
 from pi_course.surrogates import replace_surrogates
-from pi_course.wire import frozen_json
+from pi_course.wire import InvalidValue, frozen_json
 
 MAX_REASON_CHARS = 4000  # of what a failure tells the model
 
@@ -51,7 +51,11 @@ def result_of(call: ToolCall, output: object) -> ToolResultMessage:
     """The result of a tool that came to its end. Raises if no message can hold the output."""
     if not isinstance(output, ToolOutput):
         raise TypeError(f"it returned {type(output).__name__}, and not a ToolOutput")
-    return _message(call, content_blocks(output.content), output.details, bool(output.is_error))
+    try:
+        details = frozen_json(_without_halves(output.details))
+    except InvalidValue as error:
+        raise TypeError(f"its details are no JSON: {error}") from None
+    return _message(call, content_blocks(output.content), details, bool(output.is_error))
 
 
 def failure(call: ToolCall, reason: str) -> ToolResultMessage:
@@ -69,7 +73,7 @@ def _message(
         tool_call_id=call.id,
         tool_name=call.name,
         content=content,
-        details=frozen_json(_without_halves(details)),
+        details=details,
         is_error=is_error,
         timestamp=int(time.time() * 1000),
     )

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, get_args, overload
+from typing import Any, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.errors import PydanticUserError
@@ -59,35 +59,10 @@ class Tool:
     parameters: type[BaseModel]
     execute: Execute
     sequential: bool = False
-    definition: ToolDefinition = field(init=False, repr=False, compare=False)
+    definition: ToolDefinition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ToolError(
-                f"the tool name {self.name!r} is refused by providers:"
-                " take 1 to 64 of the characters a-z, A-Z, 0-9, _ and -"
-            )
-        definition = ToolDefinition(
-            name=self.name,
-            description=self.description,
-            parameters=closed_schema(self.parameters),
-        )
-        object.__setattr__(self, "definition", definition)
-
-
-@overload
-def tool(
-    function: ToolFunction,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    sequential: bool = False,
-) -> Tool: ...
-@overload
-def tool(
-    *, name: str | None = None, description: str | None = None, sequential: bool = False
-) -> Callable[[ToolFunction], Tool]: ...
+        raise NotImplementedError("Lab 6.2: Tool.__post_init__()")
 
 
 def tool(
@@ -97,9 +72,10 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     sequential: bool = False,
-) -> Tool | Callable[[ToolFunction], Tool]:
-    """Make a tool of a typed async function; its docstring is the description.
+) -> Any:
+    """Make a Tool of a typed async function; its docstring is the description.
 
+    It is used as @tool, or as @tool(name="…", sequential=True) with what is to be different.
     A parameter annotated with ToolContext gets the context, and the model does not see it. All
     others are what the model sends. The function may return a plain text.
 
@@ -111,48 +87,12 @@ def tool(
         >>> read.definition.parameters["required"]
         ('path',)
     """
-
-    def make(function: ToolFunction) -> Tool:
-        own_name = name or function.__name__
-        described = description or inspect.cleandoc(function.__doc__ or "")
-        if not described:
-            raise ToolError(f"{own_name}() has no docstring, and a model chooses by description")
-        parameters, for_context = _parameters_of(function, own_name)
-        names = tuple(parameters.model_fields)
-
-        async def execute(arguments: BaseModel, context: ToolContext) -> ToolOutput:
-            values = {name: getattr(arguments, name) for name in names}
-            output = await function(**values, **dict.fromkeys(for_context, context))
-            return ToolOutput(output) if isinstance(output, str) else output
-
-        return Tool(own_name, described, parameters, execute, sequential)
-
-    return make if function is None else make(function)
+    raise NotImplementedError("Lab 6.2: tool()")
 
 
 def _parameters_of(function: ToolFunction, name: str) -> tuple[type[BaseModel], list[str]]:
     """The model of what the model sends, and the names of the parameters that get the context."""
-    if not inspect.iscoroutinefunction(function):
-        raise ToolError(f"{name}() must be an async def function")
-    fields: dict[str, Any] = {}
-    for_context: list[str] = []
-    try:
-        for one in inspect.signature(function, eval_str=True).parameters.values():
-            if ToolContext in (one.annotation, *get_args(one.annotation)):
-                for_context.append(one.name)
-                continue
-            if one.annotation is one.empty:
-                raise ToolError(f"{name}() says no type for {one.name}: the schema needs one")
-            if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
-                raise ToolError(f"{name}() has {one}: arguments come one by one, under their names")
-            fields[one.name] = (one.annotation, ... if one.default is one.empty else one.default)
-        with warnings.catch_warnings():  # a parameter may be called json or copy, as a method is
-            warnings.simplefilter("ignore", UserWarning)
-            config = ConfigDict(protected_namespaces=())
-            model = create_model(name, __module__=function.__module__, __config__=config, **fields)
-    except (NameError, PydanticUserError) as error:
-        raise ToolError(f"{name}() has a parameter that makes no schema: {error}") from None
-    return model, for_context
+    raise NotImplementedError("Lab 6.2: _parameters_of()")
 
 
 class ToolRegistry:
@@ -164,19 +104,17 @@ class ToolRegistry:
             self.register(one)
 
     def register(self, tool: Tool) -> None:
-        if tool.name in self._tools:
-            raise ToolError(f"there is a tool {tool.name!r} already: give this one another name")
-        self._tools[tool.name] = tool
+        raise NotImplementedError("Lab 6.2: ToolRegistry.register()")
 
     def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        raise NotImplementedError("Lab 6.2: ToolRegistry.get()")
 
     def list(self) -> tuple[Tool, ...]:
-        return tuple(self._tools.values())
+        raise NotImplementedError("Lab 6.2: ToolRegistry.list()")
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What a model sees: name, description and parameters, nothing of the function."""
-        return tuple(one.definition for one in self._tools.values())
+        raise NotImplementedError("Lab 6.2: ToolRegistry.definitions()")
 
 
 async def execute_tool_call(
@@ -187,59 +125,25 @@ async def execute_tool_call(
     Two things do: a cancellation of the task that runs this, and KeyboardInterrupt. Both come from
     the person who wants everything to stop, not from the tool.
     """
-    found = registry.get(call.name)
-    if found is None:
-        return failure(call, _unknown(call.name, registry))
-    try:
-        schema = found.definition.parameters
-        arguments, read = parse_tool_arguments(found.parameters, schema, call.arguments)
-    except Exception as error:
-        reason = f"its arguments were refused, and it did not run.\n{message_of(error)}"
-        return failure(call, reason)
-    progress = _Progress(context.report_progress)
-    asked_before = _cancel_requests()
-    try:
-        for path in read:
-            progress(f"{path} was sent as a string and read as the JSON in it")
-        output = await found.execute(arguments, replace(context, report_progress=progress))
-        result = result_of(call, output)
-    except asyncio.CancelledError:
-        if _cancel_requests():
-            raise
-        result = failure(call, "it was cancelled from inside")
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except SystemExit as error:
-        result = failure(call, f"it asked the whole program to exit: {error}")
-    except BaseException as error:
-        result = failure(call, message_of(error))
-    finally:
-        progress.close()
-    if _cancel_requests() > asked_before:  # the tool caught what was meant for our task
-        raise asyncio.CancelledError
-    return result
+    raise NotImplementedError("Lab 6.3: execute_tool_call()")
 
 
 def _unknown(name: str, registry: ToolRegistry) -> str:
-    names = [one.name for one in registry.list()]
-    close = difflib.get_close_matches(name, names)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
-    return f"there is no tool of this name; {hint if names else 'there are no tools at all'}"
+    raise NotImplementedError("Lab 6.3: _unknown()")
 
 
 def _cancel_requests() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
+    raise NotImplementedError("Lab 6.3: _cancel_requests()")
 
 
 class _Progress:
     """The caller's listener, until the call has settled: what comes later belongs to no call."""
 
     def __init__(self, report: Callable[[Content], None]) -> None:
-        self._report = report
+        raise NotImplementedError("Lab 6.3: _Progress.__init__()")
 
     def __call__(self, content: Content) -> None:
-        self._report(content)
+        raise NotImplementedError("Lab 6.3: _Progress.__call__()")
 
     def close(self) -> None:
-        self._report = drop_progress
+        raise NotImplementedError("Lab 6.3: _Progress.close()")

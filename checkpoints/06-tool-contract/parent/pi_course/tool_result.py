@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from pi_course.messages import TextContent, ToolCall, ToolResultMessage
 from pi_course.surrogates import replace_surrogates
-from pi_course.wire import frozen_json
+from pi_course.wire import InvalidValue, frozen_json
 
 MAX_REASON_CHARS = 4000  # of what a failure tells the model
 
@@ -34,58 +34,31 @@ def content_blocks(content: Content | None) -> tuple[TextContent, ...]:
         >>> content_blocks("# Project")
         (TextContent(type='text', text='# Project'),)
     """
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextContent(text=replace_surrogates(content)),)
-    return tuple(_block(item) for item in content)
+    raise NotImplementedError("Lab 6.3: content_blocks()")
 
 
 def _block(item: object) -> TextContent:
-    if not isinstance(item, TextContent):
-        raise TypeError(f"its content holds {type(item).__name__}, where only text blocks can be")
-    return TextContent(text=replace_surrogates(item.text))
+    raise NotImplementedError("Lab 6.3: _block()")
 
 
 def result_of(call: ToolCall, output: object) -> ToolResultMessage:
     """The result of a tool that came to its end. Raises if no message can hold the output."""
-    if not isinstance(output, ToolOutput):
-        raise TypeError(f"it returned {type(output).__name__}, and not a ToolOutput")
-    return _message(call, content_blocks(output.content), output.details, bool(output.is_error))
+    raise NotImplementedError("Lab 6.3: result_of()")
 
 
 def failure(call: ToolCall, reason: str) -> ToolResultMessage:
     """The result of a call that failed. Whoever asked reads what happened, and can go on."""
-    told = reason if len(reason) <= MAX_REASON_CHARS else reason[:MAX_REASON_CHARS] + "…"
-    told = replace_surrogates(told)
-    said = content_blocks(f"Tool {call.name} failed: {told}")
-    return _message(call, said, {"error": told}, is_error=True)
+    raise NotImplementedError("Lab 6.3: failure()")
 
 
 def _message(
     call: ToolCall, content: tuple[TextContent, ...], details: object, is_error: bool
 ) -> ToolResultMessage:
-    return ToolResultMessage(
-        tool_call_id=call.id,
-        tool_name=call.name,
-        content=content,
-        details=frozen_json(_without_halves(details)),
-        is_error=is_error,
-        timestamp=int(time.time() * 1000),
-    )
+    raise NotImplementedError("Lab 6.3: _message()")
 
 
 def _without_halves(value: object) -> object:
-    match value:
-        case str():
-            return replace_surrogates(value)
-        case list() | tuple():
-            return [_without_halves(item) for item in cast("Sequence[object]", value)]
-        case dict():
-            pairs = cast("dict[object, object]", value)
-            return {_without_halves(name): _without_halves(item) for name, item in pairs.items()}
-        case _:
-            return value
+    raise NotImplementedError("Lab 6.3: _without_halves()")
 
 
 def message_of(error: BaseException) -> str:
@@ -94,10 +67,4 @@ def message_of(error: BaseException) -> str:
     A traceback shows folders of this machine and, in some forms, the values of variables. The
     name of a file that an OSError carries is left out for the same reason.
     """
-    try:
-        if isinstance(error, OSError) and error.strerror:
-            return str(error.strerror)
-        said = str(error)
-    except Exception:
-        said = ""
-    return said if said.strip() else type(error).__name__
+    raise NotImplementedError("Lab 6.3: message_of()")

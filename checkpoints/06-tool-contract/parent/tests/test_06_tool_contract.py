@@ -100,9 +100,11 @@ def refused(model, arguments):
     """The lines of the refusal."""
     from pi_course.tool_schema import InvalidArguments
 
-    with pytest.raises(InvalidArguments) as caught:
-        parse(model, arguments)
-    return str(caught.value).split("\n")
+    try:
+        parsed, _ = parse(model, arguments)
+    except InvalidArguments as error:
+        return str(error).split("\n")
+    raise AssertionError(f"{arguments} should be refused, and gave {parsed!r}")
 
 
 def call(arguments=None, name="read", id="call_1"):
@@ -445,6 +447,13 @@ def test_parse_wants_an_object(arguments, shown):
     assert (line[:13], line.endswith(f"received {shown}")) == ("- arguments: ", True)
 
 
+def test_parse_wants_json():
+    """NaN and infinity are no JSON, also where a float is wanted."""
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError):
+            parse(model_of(float), {"value": value})
+
+
 @pytest.mark.parametrize(
     ("config", "shown", "other"),
     [({}, "oldText", "value"), ({"validate_by_alias": False}, "value", "oldText")],
@@ -582,7 +591,18 @@ def test_parse_leaves_json_text_alone_in_a_mapping_to_anything():
 
 @pytest.mark.parametrize(
     "text",
-    ["[1", "1, 2", "3", "null", '"[1]"', '{"a": 1}', "[NaN]", "[" * 100_000, '[{"a": 1, "a": 1}]'],
+    [
+        "[1",
+        "1, 2",
+        "3",
+        "null",
+        '"[1]"',
+        '{"a": 1}',
+        "[NaN]",
+        "[1e999]",
+        "[" * 100_000,
+        '[{"a": 1, "a": 1}]',
+    ],
     ids=[
         "cut",
         "bare",
@@ -591,6 +611,7 @@ def test_parse_leaves_json_text_alone_in_a_mapping_to_anything():
         "quoted",
         "object",
         "nan",
+        "too-large",
         "bottomless",
         "same-key-twice",
     ],
@@ -624,6 +645,16 @@ def test_tool_is_a_frozen_value():
             setattr(one, field, None)
     assert (one.name, one.description, one.parameters) == ("read", "Read a file", ReadArguments)
     assert one.sequential is False
+    assert "additionalProperties" not in repr(one)
+
+
+def test_tool_context_and_output_are_frozen_values():
+    """Nobody who gets a context or an output can change it for the others."""
+    from pi_course.tool import ToolOutput
+
+    for value, field in ((context(), "signal"), (ToolOutput("x"), "content")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, field, None)
 
 
 @pytest.mark.parametrize(
@@ -735,6 +766,25 @@ def test_tool_of_a_function_gets_the_context_where_it_asks_for_it(optional):
     parsed, _ = parse(made.parameters, {"path": "a"})
     run(made.execute(parsed, given))
     assert seen == [("a", given, 3)]
+
+
+def test_tool_of_a_function_with_postponed_annotations():
+    """With `from __future__ import annotations` the types are texts: they are looked up."""
+    from pi_course.tool import tool
+
+    source = """
+from __future__ import annotations
+from pi_course.tool import ToolContext
+
+async def read(path: str, context: ToolContext) -> str:
+    "Read a file."
+    return context.call_id + path
+"""
+    names = {"__name__": "postponed"}
+    exec(source, names)
+    made = tool(names["read"])
+    parsed, _ = parse(made.parameters, {"path": "a"})
+    assert run(made.execute(parsed, context())).content == "call_1a"
 
 
 async def no_doc(path: str) -> str:
@@ -1262,6 +1312,26 @@ def test_execute_notices_a_cancellation_from_within():
 
         registry = registry_of(tool_with(function))
         task = asyncio.create_task(execute_tool_call(call(), registry, context()))
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert run(scenario()) is True
+
+
+def test_execute_notices_a_cancellation_from_before():
+    """A task that was told to stop at its next wait does so, although the call began later."""
+    from pi_course.tool import execute_tool_call
+
+    async def function(arguments, context):
+        await asyncio.Event().wait()
+
+    async def scenario():
+        async def stop_and_call():
+            asyncio.current_task().cancel()
+            return await execute_tool_call(call(), registry, context())
+
+        registry = registry_of(tool_with(function))
+        task = asyncio.create_task(stop_and_call())
         await asyncio.wait([task])
         return task.cancelled()
 

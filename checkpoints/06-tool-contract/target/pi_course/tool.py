@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, get_args, overload
+from typing import Any, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.errors import PydanticUserError
@@ -59,7 +59,7 @@ class Tool:
     parameters: type[BaseModel]
     execute: Execute
     sequential: bool = False
-    definition: ToolDefinition = field(init=False, repr=False, compare=False)
+    definition: ToolDefinition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -75,21 +75,6 @@ class Tool:
         object.__setattr__(self, "definition", definition)
 
 
-@overload
-def tool(
-    function: ToolFunction,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    sequential: bool = False,
-) -> Tool: ...
-@overload
-def tool(
-    *, name: str | None = None, description: str | None = None, sequential: bool = False
-) -> Callable[[ToolFunction], Tool]: ...
-
-
 def tool(
     function: ToolFunction | None = None,
     /,
@@ -97,9 +82,10 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     sequential: bool = False,
-) -> Tool | Callable[[ToolFunction], Tool]:
-    """Make a tool of a typed async function; its docstring is the description.
+) -> Any:
+    """Make a Tool of a typed async function; its docstring is the description.
 
+    It is used as @tool, or as @tool(name="…", sequential=True) with what is to be different.
     A parameter annotated with ToolContext gets the context, and the model does not see it. All
     others are what the model sends. The function may return a plain text.
 

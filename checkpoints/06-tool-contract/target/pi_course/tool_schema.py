@@ -7,14 +7,14 @@ by a tool.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn, TypeVar, cast
+from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
 from pi_course.errors import PiError
 from pi_course.surrogates import replace_surrogates_in
-from pi_course.wire import InvalidValue, frozen_json
+from pi_course.wire import FrozenDict, InvalidValue, frozen_json
 
 SHOWN_CHARS = 80  # of a received value in an error
 
@@ -93,7 +93,7 @@ def parse_tool_arguments(
     except ValidationError as error:
         lines = [
             f"- {_path(one['loc']) or 'arguments'}: {one['msg']}, received {_shown(one['input'])}"
-            for one in error.errors(include_url=False, include_context=False)
+            for one in error.errors()
         ]
         raise InvalidArguments("\n".join(lines)) from None
     return parsed, tuple(texts.paths)
@@ -179,18 +179,15 @@ def _schemas_of_field(options: Sequence[Schema], name: str) -> list[object]:
     ]
 
 
-_KINDS: dict[type[object], str] = {list: "array", dict: "object"}
+_KINDS: dict[type[object], str] = {tuple: "array", FrozenDict: "object"}
 
 
 def _json_in(text: str) -> object:
+    """The JSON value that a text holds, frozen; None for a text that is no JSON beyond doubt."""
     try:
-        return replace_surrogates_in(_STRICT.decode(text))
+        return frozen_json(replace_surrogates_in(_UNIQUE.decode(text)))
     except (ValueError, RecursionError):
         return None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -200,4 +197,4 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return value
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_UNIQUE = json.JSONDecoder(object_pairs_hook=_unique)
