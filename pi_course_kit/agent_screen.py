@@ -91,7 +91,9 @@ class Screen:
         """The line that says which call the next lines belong to, unless it stands there."""
         if self._headed != call_id:
             self._end_text()
-            self._write("\n" + click.style(cut("  " + self._calls[call_id].words, WIDTH), bold=True))
+            self._write(
+                "\n" + click.style(cut("  " + self._calls[call_id].words, WIDTH), bold=True)
+            )
             self._write("\n")
             self._headed = call_id
 
