@@ -7,7 +7,7 @@ messages in them has the whole transcript, also of a run that was interrupted.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_course.abort import AbortController, Aborted, AbortSignal
@@ -45,6 +45,7 @@ from pi_course.tool_result import message_of
 __all__ = [
     "AgentRunResult",
     "AssistantMessageSaved",
+    "Decision",
     "LoopEnd",
     "LoopEvent",
     "LoopHooks",
@@ -100,6 +101,7 @@ async def run_agent_loop(
                 model=model,
                 tools=tools,
                 messages=list(context.messages),
+                ids=call_ids(context.messages),
                 signal=signal,
                 stop=stop,
                 emit=emit,
@@ -170,6 +172,7 @@ class AgentRun:
     model: Model
     tools: ToolRegistry
     messages: list[AgentMessage]
+    ids: set[str]  # of all their calls and results
     signal: AbortSignal
     stop: AnyTask  # done when the signal is aborted
     emit: Emit
@@ -178,11 +181,7 @@ class AgentRun:
     max_steps: int
     grace_seconds: float
     steps: int = 0
-    ids: set[str] = field(init=False)  # of all calls and results
     last: ModelEvent | None = None  # of a reply that is on its way
-
-    def __post_init__(self) -> None:
-        self.ids = call_ids(self.messages)
 
     async def to_its_end(self) -> RunReason:
         """Take turns. Here, and nowhere else, what is raised becomes an error reply."""
@@ -205,12 +204,12 @@ class AgentRun:
                 break
             reply = self._save(reply)
             decision = decide(reply)
-            if self.signal.aborted:
-                decision = Decision("aborted", "aborted" if calls_of(reply) else None)
             if decision.skip is not None:
                 self._skip_calls(reply, decision.skip)
             if decision.end is None:
                 await self._run_calls(reply)
+            elif self.signal.aborted:
+                break
             elif not (decision.end == "stop" and self._goes_on()):
                 return decision.end
         return "aborted"
