@@ -1,19 +1,15 @@
-"""An agent's run on a terminal: its text as it streams, its calls, what came back.
-
-What a model or a tool says comes from outside. A control character in it would move the cursor or
-change the window's title, so each is shown by its code.
-"""
+"""An agent's run on a terminal: its text as it streams, its calls, what came back."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from pi_course_kit.terminal import plain
 from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
@@ -22,18 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 FIRST, LAST = 6, 6  # lines of a result or a diff; the model reads all of it
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def plain(text: str) -> str:
-    """The text with control characters and changes of writing direction shown by their code.
-
-    Example:
-        >>> plain("title\\x1b]0;gone\\x07")
-        'title\\\\x1b]0;gone\\\\x07'
-    """
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
 
 
 class Screen:
@@ -110,10 +95,8 @@ class Screen:
     def _result(self, result: ToolResultMessage) -> None:
         shown = self._calls.setdefault(result.tool_call_id, _Shown(plain(result.tool_name)))
         self._head(result.tool_call_id)
-        details: Any = result.details
-        diff = details.get("diff") if isinstance(details, Mapping) else None
-        is_diff = isinstance(diff, str) and not result.is_error
-        lines = plain(diff if is_diff else text_in(result.content)).rstrip("\n").split("\n")
+        diff = "" if result.is_error else _diff_in(result.details)
+        lines = plain(diff or text_in(result.content)).rstrip("\n").split("\n")
         there = len(shown.lines) if lines[: len(shown.lines)] == shown.lines else 0
         first = FIRST if there == 0 else 0
         lines = lines[there:]
@@ -121,7 +104,7 @@ class Screen:
         if left_out > 1:
             lines[first : first + left_out] = [f"... {left_out} more lines"]
         for line in lines if any(lines) or not there else ():
-            colour = _DIFF.get(line[:1]) if is_diff else "red" if result.is_error else None
+            colour = _DIFF.get(line[:1]) if diff else "red" if result.is_error else None
             self._write(click.style(cut("    " + (line or ""), WIDTH).rstrip(), fg=colour) + "\n")
         del self._calls[result.tool_call_id]
         self._headed = None
@@ -140,18 +123,27 @@ def text_in(content: Iterable[TextContent]) -> str:
     return "".join(block.text for block in content)
 
 
+def _diff_in(details: object) -> str:
+    fields = cast("Mapping[str, object]", details if isinstance(details, Mapping) else {})
+    diff = fields.get("diff")
+    return diff if isinstance(diff, str) else ""
+
+
 def in_words(call: ToolCall) -> str:
     """A call as one line of a screen: `read README.md`, `bash python -m pytest`.
 
-    The first argument says what a call is about; the rest follows as JSON where it is short.
+    The first argument says what a call is about; the rest follows where it is short.
     """
-    arguments: Any = call.arguments
+    arguments = call.arguments
     if not isinstance(arguments, Mapping) or not arguments:
-        return plain(f"{call.name} {json.dumps(arguments, ensure_ascii=False, default=str)}")
-    (_, first), *rest = arguments.items()
-    words = first if isinstance(first, str) else json.dumps(first, ensure_ascii=False, default=str)
-    said = f"{call.name} {words}"
+        return plain(f"{call.name} {_as_json(arguments)}")
+    (_, first), *rest = cast("Mapping[str, object]", arguments).items()
+    said = f"{call.name} {first if isinstance(first, str) else _as_json(first)}"
     for name, value in rest:
-        shown = json.dumps(value, ensure_ascii=False, default=str)
+        shown = _as_json(value)
         said += f"  {name}={shown if len(shown) <= 20 else '...'}"
     return plain(said).replace("\n", "\\n")
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

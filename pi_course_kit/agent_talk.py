@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi_course_kit.agent_screen import in_words
+from pi_course_kit.terminal import until_done
 
 if TYPE_CHECKING:
     from pi_course.agent_loop import AgentRunResult, LoopEvent, Refused
@@ -24,6 +25,7 @@ SYSTEM = """\
 You are a coding agent. You work in the folder {folder} with the tools that you have.
 Read a file before you edit it. After a change, run what shows that it works.
 Say in a sentence or two what you did."""
+COLUMNS = "74"  # for what programs print: it stands indented on a screen of 80
 CHANGES = ("write", "edit", "bash")  # the tools that can change something
 # Asks the person; None says that the run should stop.
 Ask = Callable[[str], bool | None]
@@ -56,7 +58,7 @@ class Talk:
         self.messages: tuple[AgentMessage, ...] = (system,)
 
     async def prompt(self, text: str) -> AgentRunResult:
-        """One run. Ctrl-C, which cancels this task, ends the run as aborted and keeps it."""
+        """One run. Ctrl-C ends it as aborted, and what was done so far stays in the talk."""
         from pi_course.abort import AbortController
         from pi_course.agent_loop import LoopHooks, run_agent_loop
         from pi_course.messages import AgentContext, user_message
@@ -72,10 +74,7 @@ class Talk:
                 hooks=LoopHooks(before_tool_call=self._permitted),
             )
         )
-        try:
-            await asyncio.wait({run})
-        except asyncio.CancelledError:
-            self._controller.abort("Ctrl-C")
+        if await until_done(run, self._controller.abort):
             await asyncio.wait({run})  # the loop gives everything a moment, and no more
         self.messages = run.result().messages
         return run.result()
@@ -110,7 +109,7 @@ def ask_at_terminal(question: str) -> bool | None:
         signal.signal(signal.SIGINT, before)
 
 
-def as_json(event: LoopEvent) -> str | None:
+def json_line(event: LoopEvent) -> str | None:
     """An event as one line; None for what others repeat. A partial is the sum of its deltas."""
     from pi_course import agent_loop, messages
 

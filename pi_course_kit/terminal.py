@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-TICK = 0.2  # seconds
+TICK = 0.25  # seconds
 # What a model or a tool says may not move the cursor, ring the bell or turn the writing around.
 _CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 _SHOWN: dict[int, str | None] = {
@@ -84,12 +84,14 @@ class Lines:
         elif line:
             asyncio.run(self._answer(line))
 
-    async def until_done(self, task: asyncio.Task[Any], stop: Callable[[str], object]) -> None:
-        """Wait for a task; the first Ctrl-C is given to `stop`, and the task not cancelled."""
-        try:
-            while not task.done():
-                # A Ctrl-C that comes just before the loop sleeps wakes nobody: no long sleep.
-                await asyncio.wait({task}, timeout=TICK)
-        except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
-            self.stopped = True
-            stop("Ctrl-C")
+
+async def until_done(task: asyncio.Task[Any], stop: Callable[[str], object]) -> bool:
+    """Wait for a task. The first Ctrl-C is given to `stop`, and then this returns True."""
+    try:
+        while not task.done():
+            # A Ctrl-C that comes just before the loop sleeps wakes nobody: no long sleep.
+            await asyncio.wait({task}, timeout=TICK)
+    except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
+        stop("Ctrl-C")
+        return True
+    return False

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pi_course_kit import endpoint as endpoints
+from pi_course_kit import terminal
+from pi_course_kit.agent_screen import Screen, in_words
+from pi_course_kit.agent_talk import COLUMNS, Talk, ask_at_terminal, json_line
 from pi_course_kit.endpoint import Endpoint
 from pi_course_kit.errors import CourseError
+from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
-    from pi_course.messages import Model
-    from pi_course_kit.agent_talk import Talk
+    from collections.abc import Iterable
 
+    from pi_course.agent_loop import LoopEvent
+    from pi_course.messages import AgentMessage
+    from pi_course.tool import ToolRegistry
+
+KEYS = "/help shows what you can type. Ctrl-C stops a run, Ctrl-D ends.\n"
+HELP = """\
+/history  the messages so far: what the next request will carry
+/help     these lines
+/quit     ends, as /exit and Ctrl-D do
+Ctrl-C    stops a run and keeps the conversation; a second one ends
+"""
 NEEDS = 8  # the chapter that brings the tools
 NO_MODEL = (
     "Which model? `pi-course agent --demo` runs offline, on a small project in a temporary "
@@ -51,8 +66,6 @@ def command(
     \b
     Exit code: 0 done, 1 the run ended another way, 2 wrong use.
     """
-    from pi_course_kit import agent_demo
-
     if demo and (endpoint is not None or folder is not None or prompt is not None):
         raise CourseError("--demo has its own model, folder and task: leave the others out.")
     if endpoint is None and not demo:
@@ -65,28 +78,62 @@ def command(
         if demo:
             from pi_course_kit.agent_demo import play
 
-            raise SystemExit(play(on_event, silent=as_json))
+            raise SystemExit(play(on_event, _say_nothing if as_json else click.echo))
         assert endpoint is not None
         ask = ask_at_terminal if sys.stdin.isatty() and not as_json else None
         place = (folder or Path.cwd()).resolve()
-        talk = Talk(endpoints.open_model(endpoint), place, on_event, ask, allowed=yes)
+        tools = _tools(place)
+        talk = Talk(endpoints.open_model(endpoint), tools, place, on_event, ask, allowed=yes)
     except (ImportError, NotImplementedError) as error:
         raise CourseError(
             f"These files are no agent yet: {str(error).rstrip('.')}. "
             "Make chapter 08 green there, or leave out --mine."
         ) from error
     if prompt is not None:
-        raise SystemExit(0 if _run(talk, prompt) == "stop" else 1)
+        raise SystemExit(0 if asyncio.run(talk.prompt(prompt)).reason == "stop" else 1)
     terminal.settle()
     click.echo(f"pi-course agent with {endpoint.model}, in {place}\n{KEYS}")
-    terminal.lines(lambda line: _take(talk, line))
+    _talk(talk)
+
+
+def _tools(folder: Path) -> ToolRegistry:
+    from pi_course.coding_tools import create_coding_tools
+
+    if not folder.is_dir():
+        raise CourseError(f"There is no folder {folder}. Name one that exists.")
+    return create_coding_tools(folder, environment={"COLUMNS": COLUMNS})
+
+
+def _talk(talk: Talk) -> None:
+    async def answer(line: str) -> None:
+        result = await talk.prompt(line)
+        lines.stopped = result.reason == "aborted"
+        click.echo()
+
+    lines = terminal.Lines(
+        answer, {"/history": lambda: _history(talk.messages), "/help": lambda: HELP}
+    )
+    lines.read()
+
+
+def _history(messages: Iterable[AgentMessage]) -> str:
+    return "".join(_line(message) for message in messages)
+
+
+def _line(message: AgentMessage) -> str:
+    from pi_course.messages import AssistantMessage, text_of
+
+    said = [text_of(message)] if text_of(message) else []
+    if isinstance(message, AssistantMessage):
+        said += [in_words(block) for block in message.content if block.type == "toolCall"]
+    return cut(terminal.plain(f"{message.role:<11} {' | '.join(said)}"), 80) + "\n"
+
+
+def _say_nothing(text: str) -> None:
+    """With --json only events go out."""
 
 
 def _print_json(event: LoopEvent) -> None:
-    line = as_json_line(event)
+    line = json_line(event)
     if line is not None:
         click.echo(line)
-
-
-def _run(talk: Talk, prompt: str) -> str:
-    return asyncio.run(talk.prompt(prompt)).reason

@@ -30,7 +30,6 @@ HELP = """\
 Ctrl-C    stops an answer and keeps the conversation; a second one ends
 """
 INDENT = " " * 16
-TICK = 0.25  # seconds
 GRACE = 2.0  # seconds that a model has to end its answer after Ctrl-C
 
 
@@ -113,8 +112,8 @@ class Talk:
 
         controller = AbortController()
         said = asyncio.create_task(self.conversation.say(line, _write, signal=controller.signal))
-        await self._lines.until_done(said, controller.abort)
-        if self._lines.stopped:
+        if await terminal.until_done(said, controller.abort):
+            self._lines.stopped = True
             await asyncio.wait({said}, timeout=GRACE)
         if not said.done():
             said.cancel()

@@ -181,7 +181,7 @@ def test_ctrl_c_again_and_again_leaves_a_model_that_does_not_look_at_its_signal(
         while chat.running(1.0):
             chat.press("\x03")
         assert chat.wait() == 0
-        assert chat.screen.endswith("\n1 message\n")
+        assert "\n1 message\n" in chat.screen
         assert "Traceback" not in chat.screen
 
 
@@ -461,7 +461,7 @@ def test_http_second_ctrl_c_leaves_a_server_that_never_answers(tmp_path: Path) -
         while chat.running(1.0):
             chat.press("\x03")
         assert chat.wait() == 0
-        assert chat.screen.endswith("\n1 message\n")
+        assert "\n1 message\n" in chat.screen
 
 
 def test_http_talk_through_the_learners_own_chapter_05(tmp_path: Path) -> None:
