@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from pi_course_kit import endpoint as endpoints
 from pi_course_kit.cli import Course
 from pi_course_kit.endpoint import Endpoint
+from tests.run import SECRET
 
-KEY = "sk-endpoint-9d4F2a6c8e"
+KEY = f"sk-{SECRET}"
 THERE = ["--base-url", "http://model.test/v1", "--model", "m"]
 HERE = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]
 

@@ -26,8 +26,9 @@ from pi_course.providers.openai_compatible import (
     create_openai_compatible_transport,
 )
 from pi_course_kit.loopback import Answer, LoopbackServer, Reply, openai_body
+from tests.run import SECRET
 
-KEY = "sk-failures-5C1f0e9a7b"
+KEY = f"sk-{SECRET}"
 UNTRUSTED = Path(__file__).with_name("untrusted_127.0.0.1.pem")
 PROXIES = [
     case(f"{scheme}_proxy")
