@@ -1,3 +1,0 @@
-def count_words(text: str) -> int:
-    """How many words there are, whatever stands between them."""
-    return len(text.split(" "))
