@@ -86,11 +86,12 @@ async def run_command(
     too_much = asyncio.Event()
 
     def take(data: bytes) -> None:
+        room = limits.bytes - output.bytes  # progress is for the eye, and no second result
         piece = output.take(data)
         if output.bytes > limits.output_bytes:
             too_much.set()
-        if piece and output.bytes <= limits.bytes:
-            context.report_progress(piece)
+        if piece and room > 0:
+            context.report_progress(piece[:room])
 
     pipe = OutputPipe(take)
     try:

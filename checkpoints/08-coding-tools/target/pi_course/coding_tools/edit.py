@@ -121,13 +121,13 @@ def _line(text: str, at: int) -> int:
 
 def apply_changes(source: LineEnds, changes: Sequence[Change]) -> str:
     """The original text with the changes in it; everything between them is taken over as it is."""
-    parts: list[str] = []
+    pieces: list[str] = []
     done = 0
     for change in changes:
         start, end = source.place(change.start), source.place(change.end)
-        parts += [source.original[done:start], source.fit(change.new, change.start, change.end)]
+        pieces += [source.original[done:start], source.fit(change.new, change.start, change.end)]
         done = end
-    return "".join([*parts, source.original[done:]])
+    return "".join([*pieces, source.original[done:]])
 
 
 def edit_bytes(

@@ -15,7 +15,7 @@ from threading import Thread
 
 # To wait until a group that was killed is gone. Longer would bring nothing: in some containers
 # nobody clears dead processes away, and then it looks as if they were still there.
-GONE_SECONDS = 0.2
+GONE_SECONDS = 0.1
 STEP_SECONDS = 0.005
 
 
@@ -39,8 +39,8 @@ class ProcessGroup:
             stderr=output,  # the very same pipe: so the two stay in order
             start_new_session=True,  # a group of its own, and no terminal to ask for a password
         )
-        loop = asyncio.get_running_loop()
-        Thread(target=self._watch, args=[loop], name="pi-course-bash", daemon=True).start()
+        arguments = [asyncio.get_running_loop()]
+        Thread(target=self._watch, args=arguments, name="pi-course-bash", daemon=True).start()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         if hasattr(os, "waitid"):
