@@ -41,6 +41,8 @@ PASSED_ON = (
     "TMPDIR",
 )
 
+MOST_REASON_CHARS = 200
+
 Ending: TypeAlias = Literal["exit", "timeout", "abort", "output"]
 
 

@@ -15,6 +15,9 @@ from typing import BinaryIO
 from pi_course.coding_tools.limits import Limits
 
 
+LEAST_SHOWN = 4  # bytes: one character at least, whatever a note may take
+
+
 class OutputFolder:
     """Where whole outputs lie. It is made with the first one, and goes with the tools."""
 

@@ -41,6 +41,8 @@ PASSED_ON = (
     "TMPDIR",
 )
 
+MOST_REASON_CHARS = 200
+
 Ending: TypeAlias = Literal["exit", "timeout", "abort", "output"]
 
 
@@ -202,7 +204,8 @@ def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Lim
         case "timeout":
             return f"Command timed out after {seconds:g} s and was ended"
         case "abort":
-            return "Command aborted" if stop.reason is None else f"Command aborted: {stop.reason}"
+            reason = "" if stop.reason is None else f": {stop.reason}"
+            return f"Command aborted{reason[:MOST_REASON_CHARS]}"
         case "output":
             return f"Command wrote more than {limits.output_bytes} bytes and was ended"
         case "exit":

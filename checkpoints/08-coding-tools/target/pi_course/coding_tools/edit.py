@@ -142,7 +142,7 @@ def edit_bytes(
     if after == data:
         raise ToolRefused(f"{name}: edits[0] to edits[{len(edits) - 1}] together change nothing")
     return after, {
-        "diff": unified_diff(source.text, LineEnds(edited).text, name),
+        "diff": unified_diff(source.text, [(c.start, c.end, c.new) for c in changes], name),
         "bytesBefore": len(data),
         "bytesAfter": len(after),
         "inexact": sorted(change.index for change in changes if not change.exact),

@@ -15,6 +15,9 @@ from typing import BinaryIO
 from pi_course.coding_tools.limits import Limits
 
 
+LEAST_SHOWN = 4  # bytes: one character at least, whatever a note may take
+
+
 class OutputFolder:
     """Where whole outputs lie. It is made with the first one, and goes with the tools."""
 
@@ -101,7 +104,7 @@ class OutputTail:
         self._keep_all()
         self.close()
         notes = [self._note(self.lines, inside=inside) for inside in (False, True)]
-        room -= max(_bytes(note) for note in notes)
+        room = max(LEAST_SHOWN, room - max(_bytes(note) for note in notes))
         lines, inside = self._last_lines(data, room, self._limits.lines - _lines(status) - 1)
         note = self._note(self.lines - len(lines) + 1, inside=inside)
         end = "\n" if data.endswith(b"\n") else ""
