@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 from pi_course.coding_tools.limits import Limits
 
-
 LEAST_SHOWN = 4  # bytes: one character at least, whatever a note may take
 
 
