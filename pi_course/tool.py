@@ -99,7 +99,7 @@ def tool(
     """
 
     def make(function: ToolFunction) -> Tool:
-        own_name = name or function.__name__
+        own_name = name or getattr(function, "__name__", "")
         described = description or inspect.cleandoc(function.__doc__ or "")
         if not described:
             raise ToolError(f"{own_name}() has no docstring, and a model chooses by description")
@@ -124,20 +124,24 @@ def _parameters_of(function: ToolFunction, name: str) -> tuple[type[BaseModel], 
     for_context: list[str] = []
     try:
         for one in inspect.signature(function, eval_str=True).parameters.values():
-            if ToolContext in (one.annotation, *get_args(one.annotation)):
-                for_context.append(one.name)
-                continue
-            if one.annotation is one.empty:
-                raise ToolError(f"{name}() says no type for {one.name}: the schema needs one")
             if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
                 raise ToolError(f"{name}() has {one}: arguments come one by one, under their names")
-            fields[one.name] = (one.annotation, ... if one.default is one.empty else one.default)
+            if one.annotation is one.empty:
+                raise ToolError(f"{name}() says no type for {one.name}: the schema needs one")
+            if ToolContext in (one.annotation, *get_args(one.annotation)):
+                for_context.append(one.name)
+            else:
+                default = ... if one.default is one.empty else one.default
+                fields[one.name] = (one.annotation, default)
         with warnings.catch_warnings():  # a parameter may be called json or copy, as a method is
             warnings.simplefilter("ignore", UserWarning)
             config = ConfigDict(protected_namespaces=())
             model = create_model(name, __module__=function.__module__, __config__=config, **fields)
-    except (NameError, PydanticUserError) as error:
-        raise ToolError(f"{name}() has a parameter that makes no schema: {error}") from None
+    except (NameError, TypeError, PydanticUserError) as error:
+        problem = error.message if isinstance(error, PydanticUserError) else error
+        raise ToolError(f"{name}() has a parameter that makes no schema: {problem}") from None
+    for one in fields.keys() - model.model_fields.keys():
+        raise ToolError(f"{name}() has a parameter {one}, and no field can be called that")
     return model, for_context
 
 

@@ -291,6 +291,13 @@ def test_schema_keeps_fields_that_are_called_title():
     }
 
 
+def test_schema_leaves_default_values_alone():
+    """A default is a value and no schema, even if it looks like one."""
+    value = {"title": "A", "properties": {"title": "B"}}
+    field = schema_of(model_of(dict[str, Any], value))["properties"]["value"]
+    assert field["default"] == value
+
+
 @pytest.mark.parametrize(
     "model", [RootModel[list[int]], RootModel[dict[str, int]]], ids=["list", "mapping"]
 )
@@ -638,23 +645,17 @@ def test_parse_replaces_half_characters_in_json_text():
 
 
 def test_tool_is_a_frozen_value():
-    """What the model was shown cannot change behind its back."""
+    """What the model was shown can't change behind its back; context and output can't, either."""
+    from pi_course.tool import ToolOutput
+
     one = tool_with(Counter())
-    for field in ("name", "description", "parameters", "execute", "sequential"):
+    fields = [(one, name) for name in ("name", "description", "parameters", "execute")]
+    for value, name in (*fields, (context(), "signal"), (ToolOutput("x"), "content")):
         with pytest.raises(FrozenInstanceError):
-            setattr(one, field, None)
+            setattr(value, name, None)
     assert (one.name, one.description, one.parameters) == ("read", "Read a file", ReadArguments)
     assert one.sequential is False
     assert "additionalProperties" not in repr(one)
-
-
-def test_tool_context_and_output_are_frozen_values():
-    """Nobody who gets a context or an output can change it for the others."""
-    from pi_course.tool import ToolOutput
-
-    for value, field in ((context(), "signal"), (ToolOutput("x"), "content")):
-        with pytest.raises(FrozenInstanceError):
-            setattr(value, field, None)
 
 
 @pytest.mark.parametrize(
@@ -815,6 +816,10 @@ async def no_schema(path: asyncio.Event) -> str:
     """Read."""
 
 
+async def underscore(_path: str) -> str:
+    """Read."""
+
+
 def not_async(path: str) -> str:
     """Read."""
 
@@ -829,6 +834,7 @@ def not_async(path: str) -> str:
         (by_place, "path"),
         (unknown, "Nowhere"),
         (no_schema, "Event"),
+        (underscore, "_path"),
         (not_async, "async"),
     ],
 )
@@ -839,7 +845,8 @@ def test_tool_of_a_function_refuses_what_makes_no_schema(function, word):
 
     with pytest.raises(ToolError) as caught:
         tool(function)
-    assert (function.__name__ in str(caught.value), word in str(caught.value)) == (True, True)
+    problem = str(caught.value)
+    assert (function.__name__ in problem, word in problem, "http" in problem) == (True, True, False)
 
 
 def test_tool_of_a_function_takes_names_that_models_have():
@@ -940,6 +947,15 @@ def test_execute_unknown_tool_names_what_is_close():
     assert said(result) == "Tool raed failed: there is no tool of this name; did you mean read?"
     assert result.details == {"error": "there is no tool of this name; did you mean read?"}
     assert counter.seen == []
+
+
+def test_execute_unknown_tool_may_be_close_to_several():
+    """The closest one comes first."""
+    from pi_course.tool import execute_tool_call
+
+    registry = registry_of(*(tool_with(Counter(), name) for name in ("bash", "read_all", "read")))
+    result = run(execute_tool_call(call(name="reads"), registry, context()))
+    assert said(result).endswith("; did you mean read or read_all?")
 
 
 def test_execute_unknown_tool_names_all_where_none_is_close():
@@ -1154,6 +1170,28 @@ def test_execute_drops_progress_after_the_end(ends):
     execute(function, report=heard.append)
     kept[0].report_progress("too late")
     assert heard == ["in time"]
+
+
+def test_execute_drops_progress_after_a_cancellation():
+    """A call that was cancelled is over, too."""
+    from pi_course.tool import execute_tool_call
+
+    heard, kept = [], []
+
+    async def function(arguments, context):
+        kept.append(context)
+        await asyncio.Event().wait()
+
+    async def scenario():
+        registry = registry_of(tool_with(function))
+        task = asyncio.create_task(execute_tool_call(call(), registry, context(heard.append)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(scenario())
+    kept[0].report_progress("too late")
+    assert heard == []
 
 
 def test_execute_says_where_json_text_was_read():

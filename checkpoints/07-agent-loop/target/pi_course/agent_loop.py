@@ -7,12 +7,12 @@ messages in them has the whole transcript, also of a run that was interrupted.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_course.abort import AbortController, Aborted, AbortSignal
 from pi_course.call_ids import call_ids, calls_of, with_new_ids
-from pi_course.grace import GRACE_SECONDS, AnyTask, watched, within_grace
+from pi_course.grace import GRACE_SECONDS, AnyTask, grace_period, watched
 from pi_course.loop_events import (
     AgentRunResult,
     AssistantMessageSaved,
@@ -45,6 +45,7 @@ from pi_course.tool_result import message_of
 __all__ = [
     "AgentRunResult",
     "AssistantMessageSaved",
+    "Decision",
     "LoopEnd",
     "LoopEvent",
     "LoopHooks",
@@ -100,6 +101,7 @@ async def run_agent_loop(
                 model=model,
                 tools=tools,
                 messages=list(context.messages),
+                ids=call_ids(context.messages),
                 signal=signal,
                 stop=stop,
                 emit=emit,
@@ -170,6 +172,7 @@ class AgentRun:
     model: Model
     tools: ToolRegistry
     messages: list[AgentMessage]
+    ids: set[str]  # of all their calls and results
     signal: AbortSignal
     stop: AnyTask  # done when the signal is aborted
     emit: Emit
@@ -178,11 +181,7 @@ class AgentRun:
     max_steps: int
     grace_seconds: float
     steps: int = 0
-    ids: set[str] = field(init=False)  # of all calls and results
     last: ModelEvent | None = None  # of a reply that is on its way
-
-    def __post_init__(self) -> None:
-        self.ids = call_ids(self.messages)
 
     async def to_its_end(self) -> RunReason:
         """Take turns. Here, and nowhere else, what is raised becomes an error reply."""
@@ -205,12 +204,12 @@ class AgentRun:
                 break
             reply = self._save(reply)
             decision = decide(reply)
-            if self.signal.aborted:
-                decision = Decision("aborted", "aborted" if calls_of(reply) else None)
             if decision.skip is not None:
                 self._skip_calls(reply, decision.skip)
             if decision.end is None:
                 await self._run_calls(reply)
+            elif self.signal.aborted:
+                break
             elif not (decision.end == "stop" and self._goes_on()):
                 return decision.end
         return "aborted"
@@ -230,10 +229,8 @@ class AgentRun:
 
     async def _ask(self) -> AssistantMessage | None:
         """The model's reply; None if there was an abort and nothing came of it."""
-        reading = asyncio.create_task(self._read())
-        await within_grace({reading}, self.stop, self.grace_seconds)
-        if reading.done() and not reading.cancelled():
-            return reading.result()
+        async with grace_period(self.stop, self.grace_seconds):
+            return await self._read()
         self._break_off("aborted", str(Aborted(self.signal.reason)))
         return None
 

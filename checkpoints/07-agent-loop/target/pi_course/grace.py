@@ -28,6 +28,32 @@ async def watched(signal: AbortSignal) -> AsyncGenerator[AnyTask]:
         await asyncio.wait({stop})
 
 
+@asynccontextmanager
+async def grace_period(stop: AnyTask, seconds: float) -> AsyncGenerator[None]:
+    """What runs inside is cancelled `seconds` after `stop` is done. Then the block is left.
+
+    It runs in the task that is here already: one more for each request would cost more than all
+    the rest of a turn.
+    """
+    left = False
+    limit = asyncio.timeout(None)
+
+    def begin(_: AnyTask) -> None:
+        if not left:
+            limit.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    stop.add_done_callback(begin)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():  # what runs inside has limits of its own
+            raise
+    finally:
+        left = True
+        stop.remove_done_callback(begin)
+
+
 async def within_grace(tasks: Iterable[AnyTask], stop: AnyTask, seconds: float) -> None:
     """Return when all tasks are done; `seconds` after `stop` is done, late ones are cancelled.
 

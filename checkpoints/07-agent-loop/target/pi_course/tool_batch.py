@@ -70,6 +70,11 @@ class ToolBatch:
         """In the order of the calls, whichever came first."""
         return tuple(self._results[call.id] for call in self._calls)
 
+    @property
+    def _aborted(self) -> bool:
+        """Looked at before each side effect, not only before each request."""
+        return self._signal.aborted
+
     async def run(self, stop: AnyTask, grace_seconds: float) -> None:
         """Run the calls. However this ends, by an interrupt too, each has its result then."""
         try:
@@ -113,9 +118,9 @@ class ToolBatch:
         answer: ToolCall | Refused = call
         if hook is not None:
             async with self._asking:  # or a person would have two questions on the screen
-                if not self._signal.aborted:
+                if not self._aborted:
                     answer = await _asked(hook, call)
-        if self._signal.aborted:
+        if self._aborted:
             return skipped_result(call, "aborted")
         if isinstance(answer, Refused):
             return skipped_result(call, "refused", answer.reason)
@@ -123,7 +128,7 @@ class ToolBatch:
 
     async def _result(self, call: ToolCall) -> ToolResultMessage:
         """What the tool gave, if it fits the call. Nothing but a cancellation gets out."""
-        if self._signal.aborted:  # by whoever saw ToolStart
+        if self._aborted:  # by whoever saw ToolStart
             return failure(call, str(Aborted(self._signal.reason)))
         context = ToolContext(call.id, self._signal, lambda content: self._progress(call, content))
         try:
