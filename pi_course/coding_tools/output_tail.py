@@ -58,7 +58,7 @@ class OutputTail:
         self._ends += data.count(b"\n")
         self._kept += data
         if self._file is not None:
-            self._write(data)
+            self._write(self._file, data)
         elif self.bytes > self._limits.bytes or self.lines > self._limits.lines:
             self._keep_all()
         if len(self._kept) > 2 * self._limits.bytes:
@@ -73,12 +73,12 @@ class OutputTail:
             except OSError as error:
                 self._problem = error.strerror or "no file could be made"
             else:
-                self._write(self._kept)
+                self._write(self._file, self._kept)
 
-    def _write(self, data: bytes | bytearray) -> None:
-        if self._file is not None and not self._problem:
+    def _write(self, file: BinaryIO, data: bytes | bytearray) -> None:
+        if not self._problem:
             try:
-                self._file.write(data)
+                file.write(data)
             except OSError as error:  # the disk is full; the command goes on
                 self._problem = error.strerror or "it could not be written"
 

@@ -16,6 +16,7 @@ import threading
 import time
 import tracemalloc
 import unicodedata
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,8 @@ def test_read_gives_the_text_as_it_stands():
     found = window(b"hello world\n")
     assert (found.text, found.first, found.last) == ("hello world\n", 1, 1)
     assert (found.more, found.note) == (False, "")
+    with pytest.raises(FrozenInstanceError):
+        found.text = "other"
 
 
 @pytest.mark.parametrize(
@@ -801,7 +804,14 @@ def details_of(data, *pairs):
 
 def test_edit_replaces_what_stands_there_once():
     """hello world becomes hello durable; the bytes around it stay."""
+    from pi_course.coding_tools.edit import find_changes
+    from pi_course.coding_tools.line_ends import LineEnds
+
     assert edited(b"hello world\n", ("world", "durable")) == b"hello durable\n"
+    (found,) = find_changes(LineEnds("hello world\n"), replacements([("world", "durable")]), "x")
+    assert (found.index, found.start, found.end, found.new) == (0, 6, 11, "durable")
+    with pytest.raises(FrozenInstanceError):
+        found.new = "other"
 
 
 def test_edit_matches_all_against_the_original():
@@ -1496,51 +1506,10 @@ def test_bash_aborted_before_does_not_run(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_bash_returns_while_children_are_in_the_background(tmp_path):
-    """The shell has exited with 0. The call returns soon, and those it has left are gone as well.
-
-    One of them sleeps and holds the pipe, one goes on writing into it, one has closed it.
-    """
-    writing = "import time\nwhile True: print('more', flush=True); time.sleep(0.01)"
-    sleeping = python("import time; time.sleep(60)")
-    command = (
-        f"{sleeping} & echo $! > one\n"
-        f"{python(writing)} & echo $! > two\n"
-        f"{sleeping} >/dev/null 2>&1 & echo $! > three\n"
-        "echo started"
-    )
-    coro = bash_in(tmp_path, command, drain_seconds=0.2)
-    output = run(coro, "bash waits for a child that it has left in the background", seconds=1.2)
-    assert texts(output)[0].startswith("started\n")
-    assert output.is_error is False
-    for name in ("one", "two", "three"):
-        assert gone(int((tmp_path / name).read_text(encoding="ascii"))) is True
-
-
 def test_bash_waits_a_little_for_late_output(tmp_path):
     """What a background child writes before it ends is still there."""
     output = bash(tmp_path, f"{python('print(1)')} & echo 0", idle_seconds=2.0)
     assert sorted(texts(output)[0]) == ["\n", "\n", "0", "1"]
-
-
-def test_bash_does_not_wait_for_who_has_left_the_group(tmp_path):
-    """A daemon with a session of its own is out of reach, and can't hold the call up."""
-    code = (
-        "import os, time\n"
-        "if os.fork() == 0:\n"
-        "    os.setsid()\n"
-        "    with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
-        "    print('daemon', flush=True)\n"
-        "    time.sleep(20)\n"
-        "else:\n"
-        "    while not os.path.exists('pid'): time.sleep(0.005)\n"
-    )
-    try:
-        coro = bash_in(tmp_path, python(code))
-        output = run(coro, "bash waits for a daemon that has left its group", seconds=1.2)
-        assert texts(output) == ["daemon\n"]
-    finally:
-        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)
 
 
 def test_bash_ends_a_flood(tmp_path):
@@ -1553,6 +1522,56 @@ def test_bash_ends_a_flood(tmp_path):
 
 def handles():
     return len(os.listdir("/dev/fd"))
+
+
+def group_of(folder, command, **options):
+    from pi_course.coding_tools.process_group import ProcessGroup
+
+    argv = ["/bin/sh", "-c", command]
+    return ProcessGroup(argv, folder=folder, environment={}, output=2, **options)
+
+
+def test_bash_group_can_be_asked_and_ended(tmp_path):
+    """A signal to the group says whether somebody is there; end() waits until nobody is."""
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60")
+        there = group.send(0)
+        code = await group.end()
+        return there, code, group.send(0)
+
+    assert run(main()) == (True, 137, False)
+
+
+@pytest.mark.parametrize("handle", [True, False], ids=["handle", "thread"])
+def test_bash_group_notices_the_exit_and_reaps_later(tmp_path, handle):
+    """exited is done while the shell's number is still taken, with a handle or in a thread."""
+
+    async def main():
+        options = {} if handle else {"handle_of": lambda pid: None}
+        before = handles()
+        group = group_of(tmp_path, "exit 3", **options)
+        await asyncio.wait_for(group.exited, 2)
+        there = group.send(0)
+        return there, await group.end(), handles() - before
+
+    assert run(main()) == (True, 3, 0)
+
+
+def test_bash_pipe_is_emptied_when_it_is_closed():
+    """What lies in the pipe at the end is taken, and nobody waits for more."""
+    from pi_course.coding_tools.output_pipe import OutputPipe
+
+    async def main():
+        taken, before = [], handles()
+        pipe = OutputPipe(taken.append)
+        os.write(pipe.into, b"last")
+        pipe.close()
+        empty = OutputPipe(taken.append)
+        empty.close()
+        return taken, handles() - before
+
+    assert run(main()) == ([b"last"], 0)
 
 
 def test_bash_leaves_nothing_behind(tmp_path):
@@ -1666,6 +1685,8 @@ def test_tools_are_four():
         (["command", "timeout"], ["command"]),
     ]
     assert [one.sequential for one in tools(".").list()] == [False, False, False, True]
+    models = [one.parameters for one in tools(".").list()] + [type(replacements([("a", "b")])[0])]
+    assert [model.model_config.get("frozen") for model in models] == [True] * 5
 
 
 def test_tools_say_what_they_did(tmp_path):
@@ -2082,3 +2103,47 @@ def test_tools_in_the_loop_keep_what_a_command_wrote_before_the_abort(tmp_path):
     assert (result.reason, len(model.requests)) == ("aborted", 1)
     assert said(result.messages[-1]) == "ready\n\nCommand aborted: stop button"
     assert gone(int((tmp_path / "pid").read_text(encoding="ascii"))) is True
+
+
+# Lab 8.5 again: those who are left. Last, since a tool that waits for them takes long to fail.
+
+
+def test_bash_returns_while_children_are_in_the_background(tmp_path):
+    """The shell has exited with 0. The call returns soon, and those it has left are gone as well.
+
+    One of them sleeps and holds the pipe, one goes on writing into it, one has closed it.
+    """
+    writing = "import time\nwhile True: print('more', flush=True); time.sleep(0.01)"
+    sleeping = python("import time; time.sleep(60)")
+    command = (
+        f"{sleeping} & echo $! > one\n"
+        f"{python(writing)} & echo $! > two\n"
+        f"{sleeping} >/dev/null 2>&1 & echo $! > three\n"
+        "echo started"
+    )
+    coro = bash_in(tmp_path, command, drain_seconds=0.2)
+    output = run(coro, "bash waits for a child that it has left in the background", seconds=1.2)
+    assert texts(output)[0].startswith("started\n")
+    assert output.is_error is False
+    for name in ("one", "two", "three"):
+        assert gone(int((tmp_path / name).read_text(encoding="ascii"))) is True
+
+
+def test_bash_does_not_wait_for_who_has_left_the_group(tmp_path):
+    """A daemon with a session of its own is out of reach, and can't hold the call up."""
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
+        "    print('daemon', flush=True)\n"
+        "    time.sleep(20)\n"
+        "else:\n"
+        "    while not os.path.exists('pid'): time.sleep(0.005)\n"
+    )
+    try:
+        coro = bash_in(tmp_path, python(code))
+        output = run(coro, "bash waits for a daemon that has left its group", seconds=1.2)
+        assert texts(output) == ["daemon\n"]
+    finally:
+        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)

@@ -60,7 +60,7 @@ class OutputTail:
         """Begin the file. All that came so far is still in memory."""
         raise NotImplementedError("Lab 8.5: OutputTail._keep_all()")
 
-    def _write(self, data: bytes | bytearray) -> None:
+    def _write(self, file: BinaryIO, data: bytes | bytearray) -> None:
         raise NotImplementedError("Lab 8.5: OutputTail._write()")
 
     def close(self) -> None:
