@@ -50,6 +50,13 @@ clean:
 ifneq "$(shell test -x .venv/bin/python && cat .venv/here 2>/dev/null)" "$(CURDIR)"
 .venv/here: FORCE
 endif
+# So does a checkout whose environment has another Python than the one asked for.
+ifeq "$(origin PYTHON)" "command line"
+base = $(shell $(1) -c 'import sys; print(sys.base_prefix)' 2>/dev/null)
+ifneq ($(call base,.venv/bin/python),$(call base,"$(PYTHON)"))
+.venv/here: FORCE
+endif
+endif
 .venv/here:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found." \
 	  "Install one, or say where it is: make PYTHON=/path/to/python3.12" >&2; exit 1; }

@@ -28,7 +28,7 @@ COMMANDS = {
     "answer": "Show a chapter's finished files.",
     "accept": "Answer a chapter's questions and close it.",
     "status": "Show your progress and your predictions.",
-    "doctor": "Look for what is missing on this machine.",
+    "doctor": "Look for what is missing or wrong on this machine.",
     "chat": "Talk with a model in the terminal.",
     "demo": "Play a short demonstration.",
     "verify": "Prove the chapters: red parents, green targets, faults.",
@@ -55,7 +55,9 @@ class Course(click.Group):
         try:
             return super().invoke(ctx)
         except CourseError as error:
-            click.echo(f"pi-course: {error}", err=True)
+            from pi_course_kit.output import say
+
+            say(f"pi-course: {error}", err=True)
             raise SystemExit(2) from error
 
 

@@ -98,6 +98,8 @@ def write_hint(
     results: list[tuple[str, insertion.Laid]] = []
     for file, _ in _files(chapter, lab):
         path = folder / file
+        if path.exists() and not path.is_file():
+            raise CourseError(f"{path} is a folder where a file belongs. Nothing was written.")
         source = path.read_text(encoding="utf-8") if path.is_file() else ""
         target = snapshot.snapshot_files(chapter.number)[file].read_text(encoding="utf-8")
         owners, given = symbols.owners(chapter, file), symbols.given(chapter, file)

@@ -1,14 +1,36 @@
-"""What several commands print alike: their JSON, also of wrong use."""
+"""What several commands print alike: sentences at 80 columns, and JSON, also of wrong use."""
 
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
 
 from pi_course_kit.errors import CourseError
+
+WIDTH = 80
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text with its long lines folded, each under its own indent; no word is cut, and no
+    `quoted command`: it can be copied whole.
+    """
+    click.echo("\n".join(map(_folded, text.split("\n"))), err=err)
+
+
+def _folded(line: str) -> str:
+    if len(line) <= WIDTH:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    whole = re.sub(r"`[^`]*`", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    folded = textwrap.fill(
+        whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return folded.replace("\0", " ")
 
 
 def print_json(value: object) -> None:

@@ -35,11 +35,15 @@ include = ["pi_course"]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A new practice folder: the files in it, and those kept from the learner's earlier one."""
+    """A new practice folder: the files in it, and those kept from the learner's earlier one.
+
+    `before` is the folder of this chapter that the progress file knew until now.
+    """
 
     folder: Path
     files: tuple[str, ...]
     kept: tuple[str, ...]
+    before: Path | None
 
 
 def practice_folder(path: Path | None = None) -> Path:
@@ -129,8 +133,11 @@ def create(chapter: Checkpoint, place: Path | None = None, source: Path | None =
             f"{folder} can't be written: {error.strerror or error}. "
             f"Nothing was left there; name another place: `pi-course practice {chapter.nn} DIR`."
         ) from error
-    progress_for(folder).record_started(chapter.id, folder)
-    return Made(folder, tuple(sorted(contents)), kept)
+    progress = progress_for(folder)
+    known = progress.chapter(chapter.id).get("folder")
+    progress.record_started(chapter.id, folder)
+    before = Path(known) if known and Path(known) != folder and Path(known).is_dir() else None
+    return Made(folder, tuple(sorted(contents)), kept, before)
 
 
 def _marker(chapter: Checkpoint, source: Path | None) -> str:

@@ -129,9 +129,18 @@ class Progress:
     def record_gave_up(self, slug: str) -> None:
         self.record(slug, gave_up=True)
 
-    def record_accepted(self, slug: str, answers: list[dict[str, Any]]) -> None:
+    def record_answers(self, slug: str, answers: list[dict[str, Any]]) -> None:
+        """Keep the answers to a chapter's questions that were given so far."""
+        self.record(slug, answers=answers)
+
+    def answers(self, slug: str) -> list[dict[str, Any]]:
+        return list(self.chapter(slug).get("answers", []))
+
+    def record_accepted(self, slug: str) -> None:
+        """Close the chapter on its green files and the answers given; the next time asks anew."""
         entry = self.chapter(slug)
-        self.record(slug, accepted={"files": entry["green"]["files"], "answers": answers})
+        accepted = {"files": entry["green"]["files"], "answers": entry.get("answers", [])}
+        self.record(slug, accepted=accepted, answers=[])
 
     def state(self, slug: str) -> State:
         entry = self.chapter(slug)
@@ -151,8 +160,13 @@ def _sound(entry: object) -> bool:
     if not isinstance(entry, dict):
         return False
     fields = cast(dict[str, Any], entry)
-    shapes = {"folder": str, "hints": dict, "predictions": list, "green": dict, "accepted": dict}
+    shapes = {"folder": str, "hints": dict, "predictions": list, "answers": list}
+    shapes |= {"green": dict, "accepted": dict}
     if not all(isinstance(fields[name], kind) for name, kind in shapes.items() if name in fields):
+        return False
+    if not all(
+        isinstance(answer, dict) and "ask" in answer for answer in fields.get("answers", [])
+    ):
         return False
     evidence = [fields[name] for name in ("green", "accepted") if name in fields]
     return all(isinstance(item.get("files"), dict) for item in evidence) and (

@@ -9,22 +9,36 @@ import io
 import shutil
 import sys
 import textwrap
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pi_course_kit import endpoint as endpoints
+from pi_course_kit.endpoint import Endpoint
 from pi_course_kit.errors import CourseError
 
 if TYPE_CHECKING:
     from pi_course.chat import Conversation
+    from pi_course.messages import Model
 
-BANNER = """\
-pi-course chat. Offline: the answers come from rules, try hello or streaming.
-/history shows the messages, /quit or Ctrl-D ends, Ctrl-C stops an answer.
+OFFLINE = "Offline: the answers come from rules, try hello or streaming."
+USUAL_DELAY = 30  # milliseconds
+KEYS = "/help shows what you can type. Ctrl-C stops an answer, Ctrl-D ends.\n"
+HELP = """\
+/history  the messages so far: what the next request will carry
+/help     these lines
+/quit     ends, as /exit and Ctrl-D do
+Ctrl-C    stops an answer and keeps the conversation; a second one ends
 """
 INDENT = " " * 16
+TICK = 0.25  # seconds
 GRACE = 2.0  # seconds that a model has to end its answer after Ctrl-C
+
+# What a model writes may not move the cursor or ring the bell.
+CONTROLS = {*range(32), *range(127, 160)} - {ord("\n"), ord("\t")}
+SHOWN: dict[int, str | None] = {**dict.fromkeys(CONTROLS, "\ufffd"), ord("\r"): None}
 
 
 @click.command("chat")
@@ -32,55 +46,59 @@ GRACE = 2.0  # seconds that a model has to end its answer after Ctrl-C
 @click.option(
     "--delay-ms",
     type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    help="Milliseconds between two pieces of an answer.",
+    help=f"Milliseconds between two pieces of an offline answer (default: {USUAL_DELAY}).",
 )
-@click.option(
-    "--mine",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Talk through the pi_course/ of your practice folder.",
-)
-def command(system: str | None, delay_ms: int, mine: Path | None) -> None:
+@endpoints.options
+def command(
+    system: str | None, delay_ms: int | None, endpoint: Endpoint | None, mine: Path | None
+) -> None:
     """Talk with a model in the terminal.
 
-    It runs on the finished runtime, or on your own with --mine.
+    Offline by default; --base-url and --model name a real one. Exit code 2: no line was answered.
     """
-    _serve(mine)
-    conversation = _conversation(system, delay_ms / 1000)
+    if endpoint is not None and delay_ms is not None:
+        raise CourseError("--delay-ms is for the offline answers: leave it or --base-url out.")
+    folder = endpoints.serve_runtime(mine, needs=4 if endpoint is None else 5)
+    talk = Talk(_conversation(system, endpoint, delay_ms), folder)
     _settle_terminal()
-    click.echo(BANNER)
-    _talk(conversation)
-    count = len(conversation.messages)
+    click.echo(_banner(endpoint, folder))
+    talk.lines()
+    count = len(talk.conversation.messages)
     click.echo(f"{count} message{'s' * (count != 1)}")
+    if talk.failed and not talk.answered:
+        raise SystemExit(2)
 
 
-def _serve(mine: Path | None) -> None:
-    from pi_course_kit import practice, snapshot, source
-    from pi_course_kit.checkpoint import folders
-    from pi_course_kit.data import data_dir
-
-    brings = source.brought_by(data_dir("checkpoints"))
-    if mine is not None:
-        source.serve(practice.practice_folder(mine).resolve(), brings, "your folder")
-        return
-    # Not simply `import pi_course`: started inside a practice folder, that would be the learner's.
-    last = int(folders()[-1].name[:2])
-    source.serve(snapshot.cached_snapshot(last), brings, "the finished runtime")
-
-
-def _conversation(system: str | None, delay: float) -> Conversation:
+def _conversation(
+    system: str | None, endpoint: Endpoint | None, delay_ms: int | None
+) -> Conversation:
     try:
         from pi_course.chat import Conversation
-        from pi_course.rule_model import RuleModel
-        from pi_course.streaming_demo import RULES
+
+        model = _rules(delay_ms) if endpoint is None else endpoints.open_model(endpoint)
     except ImportError as error:
         raise CourseError(
             f"These files can't hold a conversation yet: {error} "
             "Make chapter 04 green there, or leave out --mine."
         ) from error
-    return Conversation(RuleModel(RULES, delay=delay), system=system)
+    return Conversation(model, system=system)
+
+
+def _rules(delay_ms: int | None) -> Model:
+    from pi_course.rule_model import RuleModel
+    from pi_course.streaming_demo import RULES
+
+    return RuleModel(RULES, delay=(USUAL_DELAY if delay_ms is None else delay_ms) / 1000)
+
+
+def _banner(endpoint: Endpoint | None, folder: Path | None) -> str:
+    lines = [f"pi-course chat. {OFFLINE}"]
+    if endpoint is not None:
+        key = f"with the key in {endpoint.key_env}" if endpoint.sends_key else "without a key"
+        lines = [f"pi-course chat with {endpoint.model},", f"{key}, at {endpoint.base_url}"]
+    if folder is not None:
+        lines.append(f"It runs on your own files, in {folder}")
+    return "\n".join([*lines, KEYS])
 
 
 def _settle_terminal() -> None:
@@ -93,47 +111,87 @@ def _settle_terminal() -> None:
         importlib.import_module("readline")
 
 
-def _talk(conversation: Conversation) -> None:
-    """Lines until the user leaves."""
-    while True:
-        try:
-            line = input("> ").strip()
-            if line in ("/quit", "/exit"):
+class Talk:
+    """Lines until the user leaves. Each answer runs in an event loop of its own."""
+
+    def __init__(self, conversation: Conversation, folder: Path | None) -> None:
+        self.conversation = conversation
+        self.answered = False
+        self.failed = False
+        self._folder = folder
+        self._stopped = False  # by Ctrl-C, and nothing was typed since: the next one leaves
+
+    def lines(self) -> None:
+        while True:
+            try:
+                line = input("> ").strip()
+                if line in ("/quit", "/exit"):
+                    return
+                self._take(line)
+            except EOFError:
+                click.echo()
                 return
-            _take(conversation, line)
-        except EOFError:
-            click.echo()
+            except KeyboardInterrupt:
+                click.echo()
+                if self._stopped:
+                    return
+                self._stopped = True
+                click.echo("(Ctrl-C again ends, as Ctrl-D and /quit do)")
+
+    def _take(self, line: str) -> None:
+        if line:
+            self._stopped = False
+        if line == "/history":
+            click.echo(_history(self.conversation))
+        elif line == "/help":
+            click.echo(HELP)
+        elif line.startswith("/"):
+            click.echo(f"There is no {line.split()[0]}: /help shows what there is.\n")
+        elif line:
+            asyncio.run(self._answer(line))
+
+    async def _answer(self, line: str) -> None:
+        """The answer, typed out. After Ctrl-C a model deaf to its signal is left behind."""
+        from pi_course.abort import AbortController
+
+        controller = AbortController()
+        said = asyncio.create_task(self.conversation.say(line, _write, signal=controller.signal))
+        try:
+            while not said.done():
+                # A Ctrl-C that comes just before the loop sleeps wakes nobody: no long sleep.
+                await asyncio.wait({said}, timeout=TICK)
+        except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
+            self._stopped = True
+            controller.abort("Ctrl-C")
+            await asyncio.wait({said}, timeout=GRACE)
+        if not said.done():
+            said.cancel()
+            _write("\n[error] aborted: Ctrl-C\n\n")
             return
-        except KeyboardInterrupt:
-            click.echo("\n(Ctrl-D or /quit ends)")
+        try:
+            message = said.result()
+        except Exception as error:
+            if self._folder is None:
+                raise
+            # The learner's own code: the talk goes on, and they learn where to look.
+            _write(f"\n[error] {type(error).__name__}: {error}{_place(error, self._folder)}\n\n")
+            message = None
+        self.answered |= message is not None
+        self.failed |= message is None and not self._stopped
 
 
-def _take(conversation: Conversation, line: str) -> None:
-    if line == "/history":
-        click.echo(_history(conversation))
-    elif line.startswith("/"):
-        click.echo(f"There is no {line.split()[0]}: /history, /quit and /exit exist.\n")
-    elif line:
-        asyncio.run(_answer(conversation, line))
-
-
-async def _answer(conversation: Conversation, line: str) -> None:
-    """The answer, typed out. After Ctrl-C a model that is deaf to its signal is left behind."""
-    from pi_course.abort import AbortController
+def _write(text: str) -> None:
     from pi_course.chat import type_out
 
-    controller = AbortController()
-    said = asyncio.create_task(conversation.say(line, type_out, signal=controller.signal))
-    try:
-        await asyncio.wait({said})
-    except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
-        controller.abort("Ctrl-C")
-        await asyncio.wait({said}, timeout=GRACE)
-    if said.done():
-        said.result()  # raises what went wrong inside
-        return
-    said.cancel()
-    type_out("\n[error] aborted: Ctrl-C\n\n")
+    type_out(text.translate(SHOWN))
+
+
+def _place(error: Exception, folder: Path) -> str:
+    """The last line of the learner's that an exception came through."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(folder):
+            return f" ({Path(frame.filename).relative_to(folder).as_posix()}:{frame.lineno})"
+    return ""
 
 
 def _history(conversation: Conversation) -> str:
@@ -145,7 +203,7 @@ def _history(conversation: Conversation) -> str:
     lines: list[str] = []
     for place, message in enumerate(conversation.messages):
         head = f"{place:>3}  {message.role:<11}"
-        for line in text_of(message).split("\n"):
+        for line in text_of(message).translate(SHOWN).split("\n"):
             # A system prompt of several lines keeps them; only the long ones are wrapped.
             text = textwrap.fill(line, width, initial_indent=head, subsequent_indent=INDENT)
             lines.append(text or head.rstrip())

@@ -44,14 +44,9 @@ def command(name: str | None) -> None:
     if name not in DEMOS:
         click.echo(f"pi-course: There is no demo {name!r}. These exist:\n{_listed()}", err=True)
         raise SystemExit(2)
-    from pi_course_kit import snapshot, source
-    from pi_course_kit.checkpoint import folders
-    from pi_course_kit.data import data_dir
+    from pi_course_kit.endpoint import serve_runtime
 
-    # Not simply `import pi_course`: started inside a practice folder, that could be the learner's.
-    last = int(folders()[-1].name[:2])
-    brings = source.brought_by(data_dir("checkpoints"))
-    source.serve(snapshot.cached_snapshot(last), brings, "the finished runtime")
+    serve_runtime()
     DEMOS[name][1](partial(click.echo, nl=False))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +13,13 @@ import click
 
 @click.command("doctor")
 def command() -> None:
-    """Look for what is missing on this machine."""
+    """Look for what is missing or wrong on this machine."""
     bad = 0
     for good, what, words in _findings():
         bad += not good
-        click.echo(f"{'ok     ' if good else 'missing'} {what:<14} {words}")
+        for number, line in enumerate(textwrap.wrap(words, 60, break_long_words=False)):
+            head = f"{'ok' if good else 'wrong':<6} {what:<13}" if number == 0 else ""
+            click.echo(f"{head:<20} {line}")
     if bad:
         click.echo(f"\n{bad} to mend.")
         raise SystemExit(2)
@@ -32,6 +35,7 @@ def _findings() -> Iterator[tuple[bool, str, str]]:
     yield _course()
     yield _kernel()
     yield _workspace()
+    yield _progress()
 
 
 def _course() -> tuple[bool, str, str]:
@@ -68,9 +72,17 @@ def _kernel() -> tuple[bool, str, str]:
 def _workspace() -> tuple[bool, str, str]:
     import tempfile
 
+    from pi_course_kit.data import checkout
     from pi_course_kit.workspace import workspace
 
-    folder = workspace()
+    folder, root = workspace(), checkout()
+    if root is not None and folder.resolve().is_relative_to(root.resolve()):
+        return (
+            False,
+            "workspace",
+            f"{folder} lies inside the course's checkout, where your code would mix with ours: "
+            "set PI_COURSE_WORKSPACE to a folder outside",
+        )
     place = next(path for path in (folder, *folder.parents) if path.exists())
     try:
         with tempfile.NamedTemporaryFile(dir=place):
@@ -78,3 +90,14 @@ def _workspace() -> tuple[bool, str, str]:
     except OSError as error:
         return False, "workspace", f"{folder} can't be written: {error.strerror}"
     return True, "workspace", str(folder)
+
+
+def _progress() -> tuple[bool, str, str]:
+    from pi_course_kit.errors import CourseError
+    from pi_course_kit.workspace import progress_for
+
+    try:
+        known = progress_for().read()
+    except CourseError as error:
+        return False, "progress", str(error)
+    return True, "progress", f"{len(known)} chapters begun" if known else "nothing recorded yet"

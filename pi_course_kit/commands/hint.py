@@ -70,6 +70,7 @@ def _show(
     progress: Progress, chapter: Checkpoint, lab: Lab, level: int | None, name: str | None
 ) -> None:
     from pi_course_kit import hints
+    from pi_course_kit.output import say
 
     opened = level or min(progress.hint_level(chapter.id, lab.id) + 1, 4)
     texts = [
@@ -79,7 +80,10 @@ def _show(
     click.echo(f"Lab {lab.id} · {lab.title}")
     for rung, text in texts:
         click.echo(f"\nRung {rung} of 4: {hints.LEVELS[rung]}\n")
-        click.echo(text)
+        if rung in (1, 3):  # words; the other two are code
+            say(text)
+        else:
+            click.echo(text)
     progress.record_hint(chapter.id, lab.id, opened)
     if opened in (2, 4) and name is None and len(lab.symbols) > 1:
         one = lab.symbols[0].partition(":")[2]

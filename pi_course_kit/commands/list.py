@@ -12,8 +12,9 @@ def command() -> None:
     from pi_course_kit.workspace import progress_for
 
     progress = progress_for()
-    for chapter in checkpoints():
+    chapters = checkpoints()
+    room = max(len(chapter.title) for chapter in chapters)
+    for chapter in chapters:
         state = progress.state(chapter.id)
-        words = f"{chapter.minutes} min, {chapter.level}"
-        click.echo(f"{chapter.nn}  {chapter.title:<44} {words:<18} {state}"[:80].rstrip())
+        click.echo(f"{chapter.nn}  {chapter.title:<{room}}  {chapter.minutes:>3} min  {state}")
     click.echo("\nOpen one: pi-course lab 00    Practise: pi-course practice 01")

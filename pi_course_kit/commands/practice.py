@@ -47,6 +47,8 @@ def command(chapter: str, folder: Path | None, source: Path | None, as_json: boo
     for file in made.files if made.kept else ():
         if file.startswith("pi_course/") and file not in made.kept:
             click.echo(f"  from the course: {file}")
+    if made.before is not None:
+        click.echo(f"\nYour folder of before stays as it is: {made.before}")
     click.echo(
         f"\n  cd {_quoted(made.folder)}\n"
         "  pi-course check          say first what you expect to see\n"

@@ -58,7 +58,7 @@ text = "Pi greets nobody."
 
 QUESTION = """\
 [[questions]]
-ask = "What does hello say?"
+ask = "What does hello say to NAME?"
 answer = "A friendly word."
 show = "hello('Ann')"
 
@@ -114,7 +114,7 @@ def fake_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
             word=word,
             first_red=red,
             starters=str(number == 2).lower(),
-            questions=QUESTION * 4,
+            questions="".join(QUESTION.replace("NAME", n) for n in ("Ann", "Bo", "Cy", "Di")),
         )
         write(folder / "checkpoint.toml", text)
         write(folder / "hints.md", f"## {number}.1\n\nJoin the word and the name.\n")

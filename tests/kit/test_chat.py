@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -11,13 +12,17 @@ import select
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pi_course_kit import checkpoint, practice, snapshot
+from pi_course_kit.loopback import Answer, LoopbackServer, Reply
+from tests.run import SECRET
 
 CHAT = [sys.executable, "-m", "pi_course_kit.cli", "chat"]
 PATIENCE = 60  # seconds until a test gives up; no test is red because a machine is slow
@@ -47,15 +52,6 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def press_until(self, key: str, text: str) -> None:
-        """Press a key again when nothing came: a Ctrl-C just before a wait is not always seen."""
-        for _ in range(20):
-            self.press(key)
-            with contextlib.suppress(AssertionError):
-                self.until(text, seconds=3)
-                return
-        self.until(text, seconds=3)
-
     def until(self, text: str, seconds: float = PATIENCE) -> str:
         """Wait for a text; returns what came since the last wait, the text included."""
         end = time.monotonic() + seconds
@@ -65,10 +61,18 @@ class Terminal:
         start, self._seen = self._seen, found + len(text)
         return self.screen[start : self._seen]
 
+    def running(self, seconds: float) -> bool:
+        """Whether the program still runs after having read the screen for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._process.poll() is None and self._read(0.1):
+            pass
+        return self._process.poll() is None
+
     def wait(self) -> int:
         """The exit code, with the screen read to its end."""
-        while self._read(PATIENCE) and self._process.poll() is None:
-            pass
+        end = time.monotonic() + PATIENCE
+        while self._read(0.2) and self._process.poll() is None:
+            assert time.monotonic() < end, f"it does not end; the screen: {self.screen!r}"
         return self._process.wait(PATIENCE)
 
     def _read(self, seconds: float) -> bool:
@@ -150,20 +154,51 @@ def test_ctrl_c_leaves_a_model_that_does_not_look_at_its_signal(tmp_path: Path) 
     with terminal(tmp_path, "--delay-ms", "3600000") as chat:
         chat.press("hello\r")
         chat.until("assistant> ")
-        chat.press_until("\x03", "\n[error] aborted: Ctrl-C\n\n> ")
+        chat.press("\x03")
+        chat.until("\n[error] aborted: Ctrl-C\n\n> ")
         chat.press("/quit\r")
         assert chat.wait() == 0
         assert chat.screen.endswith("\n1 message\n")
 
 
-def test_ctrl_c_at_the_prompt_says_how_to_leave(tmp_path: Path) -> None:
+def test_second_ctrl_c_leaves_at_the_prompt(tmp_path: Path) -> None:
+    with terminal(tmp_path, "--delay-ms", "300") as chat:
+        chat.press("hello\r")
+        chat.until("assistant> He")
+        chat.press("\x03")
+        chat.until("[error] aborted: Ctrl-C\n\n> ")
+        chat.press("\x03")
+        assert chat.wait() == 0
+        assert chat.screen.endswith("\n1 message\n")
+
+
+def test_ctrl_c_again_and_again_leaves_a_model_that_does_not_look_at_its_signal(
+    tmp_path: Path,
+) -> None:
+    with terminal(tmp_path, "--delay-ms", "3600000") as chat:
+        chat.press("hello\r")
+        chat.until("assistant> ")
+        # Two that come at once are one signal; whichever is the second one leaves.
+        while chat.running(1.0):
+            chat.press("\x03")
+        assert chat.wait() == 0
+        assert chat.screen.endswith("\n1 message\n")
+        assert "Traceback" not in chat.screen
+
+
+def test_ctrl_c_at_the_prompt_says_how_to_leave_and_leaves_the_second_time(tmp_path: Path) -> None:
     with terminal(tmp_path) as chat:
         chat.press("hal")
         chat.until("hal")
-        chat.press_until("\x03", "(Ctrl-D or /quit ends)\n> ")
-        chat.press("/quit\r")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("hello\r")
+        chat.until("pieces.\n\n> ")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("\x03")
         assert chat.wait() == 0
-        assert chat.screen.endswith("\n0 messages\n")
+        assert chat.screen.endswith("\n2 messages\n")
 
 
 def test_ctrl_d_leaves(tmp_path: Path) -> None:
@@ -193,9 +228,15 @@ def test_history_of_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_command_is_no_message(tmp_path: Path) -> None:
-    done = piped(tmp_path, "/help me\n")
-    assert "There is no /help: " in done.stdout
+    done = piped(tmp_path, "/halp me\n")
+    assert "There is no /halp: /help shows" in done.stdout
     assert done.stdout.endswith("\n0 messages\n")
+
+
+def test_help_names_all_that_can_be_typed(tmp_path: Path) -> None:
+    done = piped(tmp_path, "/help\n")
+    assert all(f"\n{key} " in f"\n{done.stdout}" for key in ("/help", "/quit", "Ctrl-C"))
+    assert max(len(line) for line in done.stdout.split("\n")) < 80
 
 
 def test_the_model_sees_what_was_said_before(tmp_path: Path) -> None:
@@ -221,7 +262,31 @@ def test_mine_talks_through_the_learners_folder(tmp_path: Path) -> None:
     text = demo.read_text(encoding="utf-8").replace('"Hello! ', '"Ahoy! ')
     demo.write_text(text, encoding="utf-8", newline="\n")
     assert "assistant> Ahoy! " in piped(tmp_path, "hello\n", "--mine", str(folder)).stdout
-    assert "assistant> Hello! " in piped(folder, "hello\n").stdout
+    inside = piped(folder / "tests", "hello\n").stdout
+    assert "assistant> Ahoy! " in inside
+    assert f"It runs on your own files, in {folder.resolve()}" in inside
+
+
+def test_a_folder_that_is_not_that_far_is_not_taken(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("4"), tmp_path / "mine").folder
+    done = piped(folder, "hello\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "assistant> Hello! " in done.stdout
+    assert "your own files" not in done.stdout
+
+
+def test_an_exception_of_the_learners_is_shown_with_its_place(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("5"), tmp_path / "mine").folder
+    file = folder / "pi_course" / "chat.py"
+    text = file.read_text(encoding="utf-8").replace(
+        "stream = self._model.stream(", "stream = self.model.stream("
+    )
+    file.write_text(text, encoding="utf-8", newline="\n")
+    done = piped(folder, "hello\n/history\n")
+    assert "[error] AttributeError: 'Conversation' object has no attribute 'model'" in done.stdout
+    assert " (pi_course/chat.py:" in done.stdout
+    assert "  0  user       hello\n" in done.stdout
+    assert (done.returncode, done.stderr) == (2, "")
 
 
 def test_mine_says_what_a_folder_lacks(tmp_path: Path) -> None:
@@ -236,9 +301,183 @@ def test_mine_says_what_a_folder_lacks(tmp_path: Path) -> None:
     [
         (["--delay-ms", "-1"], "-1"),
         (["--mine", "."], "not a practice folder"),
+        (["--mine", "nowhere"], "does not exist"),
+        (["--model", "m"], "--model needs --base-url as well"),
+        (["--base-url", "http://127.0.0.1:9", "--model", "m"], "--delay-ms is for the offline"),
     ],
 )
 def test_wrong_use_is_refused(tmp_path: Path, options: list[str], problem: str) -> None:
     done = piped(tmp_path, "hello\n", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert problem in done.stderr
+
+
+# A model over HTTP
+
+
+KEY = f"sk-{SECRET}"
+
+
+@contextlib.contextmanager
+def served(turns: Any, **options: Any) -> Generator[LoopbackServer]:
+    """The kit's server, in a thread, so that the test can press keys meanwhile."""
+    server = LoopbackServer(turns, **options)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def run(coroutine: Any) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, loop).result(PATIENCE)
+
+    try:
+        run(server.start())
+        yield server
+    finally:
+        run(server.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def at(server: LoopbackServer, provider: str = "openai") -> list[str]:
+    url = server.openai_url if provider == "openai" else server.anthropic_url
+    return ["--base-url", url, "--model", "tiny-1", "--provider", provider]
+
+
+def asked_over_http(
+    folder: Path, text: str, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return subprocess.run(
+        [*CHAT, *options],
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        cwd=folder,
+        env=kept | {"PYTHONUTF8": "1"} | environment,
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable", "header", "value"),
+    [
+        ("openai", "OPENAI_API_KEY", "authorization", f"Bearer {KEY}"),
+        ("anthropic", "ANTHROPIC_API_KEY", "x-api-key", KEY),
+    ],
+)
+def test_http_conversation_goes_to_the_server_whole(
+    tmp_path: Path, provider: str, variable: str, header: str, value: str
+) -> None:
+    with served([Reply("One."), Reply("Two \U0001f600.")], api_key=KEY) as server:
+        options = [*at(server, provider), "--system", "Be short."]
+        done = asked_over_http(tmp_path, "first\nsecond\n", *options, **{variable: KEY})
+        first, second = server.requests
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "> assistant> One.\n\n> assistant> Two \U0001f600.\n\n> \n5 messages\n" in done.stdout
+    assert f"with the key in {variable}, at " in done.stdout
+    assert KEY not in done.stdout
+    assert first.headers[header] == value
+    roles = [message["role"] for message in second.body["messages"]]
+    assert roles[-3:] == ["user", "assistant", "user"]
+    assert second.body["model"] == "tiny-1"
+    assert "Be short." in str(second.body)
+
+
+def test_http_server_on_this_machine_may_need_no_key(tmp_path: Path) -> None:
+    with served([Reply("Hi.")]) as server:
+        done = asked_over_http(tmp_path, "hello\n", *at(server))
+        assert "authorization" not in server.requests[0].headers
+    assert "without a key, at http://127.0.0.1:" in done.stdout
+    assert done.returncode == 0
+
+
+def test_http_key_may_be_in_another_variable_or_be_left_out(tmp_path: Path) -> None:
+    environment = {"OPENAI_API_KEY": "sk-usual-1234", "TINY_KEY": KEY}
+    with served([Reply("Hi."), Reply("Hi.")]) as server:
+        for name in ("TINY_KEY", ""):
+            asked_over_http(tmp_path, "hi\n", *at(server), "--key-env", name, **environment)
+        sent = [asked.headers.get("authorization") for asked in server.requests]
+    assert sent == [f"Bearer {KEY}", None]
+
+
+def test_http_failure_is_shown_and_the_talk_goes_on(tmp_path: Path) -> None:
+    busy = Answer('{"error": {"message": "slow down"}}', 429, {"retry-after": "7"})
+    with served([busy, Reply("Now.")]) as server:
+        done = asked_over_http(tmp_path, "first\nsecond\n", *at(server))
+    assert "[error] HTTP 429 from " in done.stdout
+    assert ": slow down (retryable after 7 s)\n\n> assistant> Now.\n" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (Answer("<html>Hi", 200, {"content-type": "text/html"}), "Is base_url the address of a"),
+        (Answer("", 401), "HTTP 401 from http://127.0.0.1:"),
+    ],
+    ids=["page", "refused"],
+)
+def test_http_talk_without_any_answer_exits_2(
+    tmp_path: Path, answer: Answer, sentence: str
+) -> None:
+    with served([answer]) as server:
+        done = asked_over_http(tmp_path, "hello\n", *at(server))
+    assert "assistant> [error] HTTP " in done.stdout and sentence in done.stdout
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_http_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with served([Reply("a\x1b[31mb\x07\r\nc\td\x9be")]) as server:
+        done = asked_over_http(tmp_path, "hello\n/history\n", *at(server))
+    assert "assistant> a\ufffd[31mb\ufffd\nc\td\ufffde\n" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_http_ctrl_c_leaves_a_stalled_server_and_the_talk_goes_on(tmp_path: Path) -> None:
+    stalled = Answer(Reply("Half an answer, and then"), stall_after=400)
+    with served([stalled, Reply("I am here.")]) as server:
+        with terminal(tmp_path, *at(server)) as chat:
+            chat.press("are you there?\r")
+            chat.until("assistant> Half")
+            chat.press("\x03")
+            chat.until("\n[error] aborted: Ctrl-C\n\n> ")
+            chat.press("/history\r")
+            assert "  0  user       are you there?\n\n> " in chat.until("there?\n\n> ")
+            chat.press("once more\r")
+            chat.until("assistant> I am here.\n\n> ")
+            chat.press("/quit\r")
+            assert chat.wait() == 0
+            assert chat.screen.endswith("\n3 messages\n")
+        left, again = server.requests
+    assert left.gone.is_set()
+    said = [message["content"] for message in again.body["messages"]]
+    assert said == ["are you there?", "once more"]
+
+
+def test_http_second_ctrl_c_leaves_a_server_that_never_answers(tmp_path: Path) -> None:
+    with served([Answer(silent=True)]) as server, terminal(tmp_path, *at(server)) as chat:
+        chat.press("are you there?\r")
+        chat.until("assistant> ")
+        while chat.running(1.0):
+            chat.press("\x03")
+        assert chat.wait() == 0
+        assert chat.screen.endswith("\n1 message\n")
+
+
+def test_http_talk_through_the_learners_own_chapter_05(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("5"), tmp_path / "mine").folder
+    with served([Reply("One."), Reply("Two.")]) as server:
+        early = asked_over_http(folder, "hi\n", *at(server))
+        snapshot.write(snapshot.snapshot_files(5), folder)
+        mine = asked_over_http(folder, "hi\n", *at(server))
+    assert "assistant> One." in early.stdout and "your own files" not in early.stdout
+    assert "assistant> Two." in mine.stdout and "your own files" in mine.stdout
+
+
+def test_http_starters_cannot_be_talked_through(tmp_path: Path) -> None:
+    folder = practice.create(checkpoint.find("5"), tmp_path / "mine").folder
+    there = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--mine", str(folder)]
+    done = asked_over_http(tmp_path, "hi\n", *there)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "These files can't reach a model yet: Lab 5.4: " in done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pi_course_kit import checkpoint, practice, snapshot, workspace
+from pi_course_kit import checkpoint, data, practice, snapshot, workspace
 from pi_course_kit.cli import COMMANDS, main
 
 
@@ -190,6 +190,11 @@ def test_hints_are_written_into_ones_own_files_and_replace_nothing(
     assert broken.exit_code == 2
     assert "Nothing was written" in broken.stderr
     assert file.read_text(encoding="utf-8") == "def hello(:\n"
+    file.unlink()
+    file.mkdir()
+    assert "is a folder where a file belongs" in " ".join(
+        call("hint", "1.1", "--write", "2").stderr.split()
+    )
 
 
 def test_the_answer_stays_closed_until_green_or_given_up(fake_course: Path) -> None:
@@ -204,23 +209,81 @@ def test_the_answer_stays_closed_until_green_or_given_up(fake_course: Path) -> N
     assert '+    return f"hello {name}"' in call("diff", "1").output
 
 
-def test_acceptance_asks_first_and_shows_then(fake_course: Path, tmp_path: Path) -> None:
-    assert call("accept", "1").exit_code == 1
+def test_a_second_practice_folder_names_the_first(fake_course: Path, tmp_path: Path) -> None:
+    assert "stays as it is" not in call("practice", "1", str(tmp_path / "one")).output
+    second = call("practice", "1", str(tmp_path / "two")).output
+    assert f"Your folder of before stays as it is: {tmp_path / 'one'}" in second
+
+
+def test_the_doctor_looks_at_the_progress_file(fake_course: Path) -> None:
+    assert call("doctor").exit_code == 0
+    path = workspace.progress_for().path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{", encoding="utf-8")
+    found = call("doctor")
+    assert found.exit_code == 2
+    assert "Move it away to start a new one" in " ".join(found.output.split())
+
+
+def test_the_doctor_says_when_the_work_lies_in_the_checkout(
+    fake_course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = data.checkout()
+    assert root is not None
+    monkeypatch.setenv("PI_COURSE_WORKSPACE", str(root / "mine"))
+    found = call("doctor")
+    assert found.exit_code == 2
+    assert "lies inside the course's checkout" in " ".join(found.output.split())
+
+
+def be_green(tmp_path: Path) -> Path:
     folder = practice.create(checkpoint.find("1"), tmp_path / "one").folder
     (folder / "pi_course").mkdir(exist_ok=True)
     (folder / "pi_course/greet.py").write_text("", encoding="utf-8")
     hashes = workspace.file_hashes(folder, ("pi_course/greet.py",))
     workspace.progress_for().record_check("01-hello", folder, hashes, green=True)
-    left = call("accept", "1", answers="\n")
-    assert left.exit_code == 1
-    assert workspace.progress_for().state("01-hello") == "green"
+    return folder
+
+
+def test_acceptance_asks_first_and_shows_then(fake_course: Path, tmp_path: Path) -> None:
+    assert call("accept", "1").exit_code == 1
+    folder = be_green(tmp_path)
     done = call("accept", "1", answers="a word\ny\n" * 4)
     assert done.exit_code == 0, done.output
     assert "-> 'hello Ann'" in done.output
+    assert "`pi-course lab 02`" in done.output
     assert workspace.progress_for().state("01-hello") == "accepted"
     assert "accepted" in call("list").output
+    again = call("accept", "1")
+    assert (again.exit_code, "accepted already" in again.output) == (0, True)
     (folder / "pi_course/greet.py").write_text("x = 1\n", encoding="utf-8")
     assert workspace.progress_for().state("01-hello") == "started"
+
+
+def test_acceptance_keeps_answers_and_asks_the_open_ones_again(
+    fake_course: Path, tmp_path: Path
+) -> None:
+    be_green(tmp_path)
+    # The first holds, the second does not, the third is left open, and then the input ends.
+    left = call("accept", "1", answers="one\ny\ntwo\nn\n\n")
+    assert left.exit_code == 1, left.output
+    assert "Still open: questions 2, 3, 4." in left.output
+    assert [answer["mine"] for answer in workspace.progress_for().answers("01-hello")] == [
+        "one",
+        "two",
+    ]
+    assert workspace.progress_for().state("01-hello") == "green"
+    done = call("accept", "1", answers="better\ny\n" * 3)
+    assert done.exit_code == 0, done.output
+    assert "1 of 4" not in done.output
+    kept = workspace.progress_for().chapter("01-hello")["accepted"]["answers"]
+    assert [answer["mine"] for answer in kept] == ["one", "better", "better", "better"]
+
+
+def test_long_lines_of_a_command_are_folded_at_80_columns(fake_course: Path) -> None:
+    wrong = call("accept", "77")
+    assert wrong.exit_code == 2
+    assert max(map(len, wrong.output.split("\n"))) <= 80
 
 
 def test_a_snapshot_is_written_to_a_new_folder_only(fake_course: Path, tmp_path: Path) -> None:

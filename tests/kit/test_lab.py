@@ -228,7 +228,7 @@ def test_a_port_in_use_is_named() -> None:
         result = CliRunner().invoke(main, ["lab", "--no-browser", "--port", str(port)])
     assert result.exit_code == 2
     assert f"Port {port} of 127.0.0.1 can't be used" in result.output
-    assert len(result.output.strip().split("\n")) <= 2
+    assert len(result.output.strip().split("\n")) <= 3
 
 
 def test_a_workspace_that_cannot_be_written_is_named(
@@ -259,7 +259,7 @@ def test_it_opens_the_first_chapter_that_is_not_accepted(tmp_path: Path) -> None
     progress = Progress(tmp_path / "work space 我")
     (tmp_path / "tested.py").write_text("", encoding="utf-8", newline="\n")
     progress.record_check(first.id, tmp_path, file_hashes(tmp_path, ("tested.py",)), green=True)
-    progress.record_accepted(first.id, [])
+    progress.record_accepted(first.id)
     assert server.lay_out(None).chapter.nn == "01"
     assert server.lay_out("03").notebook == "notebooks/03-message-ir.ipynb"
 

@@ -30,7 +30,9 @@ def test_a_chapter_goes_from_new_to_accepted_and_back(progress: Progress, tmp_pa
     assert progress.state("01-x") == "started"
     green(progress, folder)
     assert progress.state("01-x") == "green"
-    progress.record_accepted("01-x", [{"ask": "?", "mine": "!", "same": True}])
+    progress.record_answers("01-x", [{"ask": "?", "mine": "!", "same": True}])
+    progress.record_accepted("01-x")
+    assert progress.answers("01-x") == []
     assert progress.state("01-x") == "accepted"
     (folder / "a.py").write_text("a = 2\n", encoding="utf-8")
     assert progress.state("01-x") == "started"

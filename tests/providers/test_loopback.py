@@ -19,7 +19,9 @@ from pi_course_kit.loopback import (
     openai_body,
     parrot,
 )
+from tests.run import SECRET
 
+KEY = f"sk-{SECRET}"
 ASK = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -49,14 +51,14 @@ def test_server_answers_in_the_format_that_is_asked_for() -> None:
 
 def test_server_records_the_request_and_hides_the_key() -> None:
     async def record() -> LoopbackServer:
-        async with LoopbackServer([Reply("a")], api_key="sk-1") as server:
-            await ask(server, headers={"Authorization": "Bearer sk-1"})
+        async with LoopbackServer([Reply("a")], api_key=KEY) as server:
+            await ask(server, headers={"Authorization": f"Bearer {KEY}"})
         return server
 
     (asked,) = asyncio.run(record()).requests
     assert (asked.method, asked.path, asked.body) == ("POST", "/v1/chat/completions", ASK)
-    assert asked.headers["authorization"] == "Bearer sk-1"
-    assert "sk-1" not in repr(asked)
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in repr(asked)
 
 
 CALL = {"id": "call-7", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
@@ -100,8 +102,8 @@ def test_server_refuses_a_call_without_its_result(
 
 def test_server_refuses_what_the_providers_refuse() -> None:
     async def statuses() -> list[tuple[int, str]]:
-        async with LoopbackServer([], api_key="sk-1") as server:
-            key = {"x-api-key": "sk-1"}
+        async with LoopbackServer([], api_key=KEY) as server:
+            key = {"x-api-key": KEY}
             responses = [
                 await post(server.url + "/nowhere", {}),
                 await ask(server),

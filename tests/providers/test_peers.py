@@ -43,6 +43,7 @@ from pi_course_kit.loopback import (
     openai_body,
     sse,
 )
+from tests.run import SECRET
 
 openai = pytest.importorskip("openai", reason="a witness: pip install -e '.[peers]'")
 anthropic = pytest.importorskip("anthropic", reason="a witness: pip install -e '.[peers]'")
@@ -79,10 +80,11 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ours(format: str, server: LoopbackServer) -> Any:
+    key = f"sk-{SECRET}"
     if format == "openai":
-        transport = create_openai_compatible_transport(base_url=server.openai_url, api_key="k")
+        transport = create_openai_compatible_transport(base_url=server.openai_url, api_key=key)
         return create_openai_compatible_model(provider="p", model="m", transport=transport)
-    transport = create_anthropic_transport(base_url=server.anthropic_url, api_key="k")
+    transport = create_anthropic_transport(base_url=server.anthropic_url, api_key=key)
     return create_anthropic_model(provider="p", model="m", transport=transport)
 
 

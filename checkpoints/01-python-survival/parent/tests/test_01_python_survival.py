@@ -1,9 +1,11 @@
 """Focused test of chapter 01: a tagged union, exhaustive formatting, and the unknown border."""
 
 import json
+import traceback
+from collections import ChainMap, defaultdict
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import get_args, get_type_hints
 
 import pytest
@@ -21,17 +23,30 @@ def refusal(value):
         return str(error)
 
 
+class LooksLikeAMapping:
+    """Has get() and all the fields, and is no Mapping all the same."""
+
+    def __repr__(self):
+        return "an object with get()"
+
+    def keys(self):
+        return WIRE_DELTA.keys()
+
+    def get(self, name, default=None):
+        return WIRE_DELTA.get(name, default)
+
+    def __getitem__(self, name):
+        return WIRE_DELTA[name]
+
+
 def test_four_events_in_order():
     """The four kinds of event are printed as start, delta, finish and abort lines."""
     from pi_course.survival import Aborted, Delta, Finished, Started, format_event
 
     events = [Started("r1"), Delta("r1", "Pi"), Finished("r1", "stop"), Aborted("r2")]
-    assert [format_event(event) for event in events] == [
-        "start r1",
-        "delta r1 Pi",
-        "finish r1 stop",
-        "abort r2",
-    ]
+    lines = [format_event(event) for event in events]
+    assert lines == ["start r1", "delta r1 Pi", "finish r1 stop", "abort r2"]
+    assert [type(line).__name__ for line in lines] == ["str"] * 4
 
 
 def test_format_shows_the_fields_as_they_are():
@@ -39,16 +54,13 @@ def test_format_shows_the_fields_as_they_are():
     from pi_course.survival import Aborted, Delta, Finished, Started, format_event
 
     events = [Started("a"), Delta("b", "x y\n"), Finished("c", "length"), Aborted("d")]
-    assert [format_event(event) for event in events] == [
-        "start a",
-        "delta b x y\n",
-        "finish c length",
-        "abort d",
-    ]
+    lines = [format_event(event) for event in events]
+    assert lines == ["start a", "delta b x y\n", "finish c length", "abort d"]
+    assert [type(line).__name__ for line in lines] == ["str"] * 4
 
 
 def test_events_carry_a_literal_type():
-    """Each class has a field `type` that holds its own word and is declared as that Literal."""
+    """Fields stand in the given order; `type` is last, declared as the Literal of its own word."""
     from pi_course.survival import Aborted, Delta, Finished, Started
 
     events = [Started("r1"), Delta("r1", "Pi"), Finished("r1", "stop"), Aborted("r2")]
@@ -58,6 +70,12 @@ def test_events_carry_a_literal_type():
         ("delta",),
         ("finished",),
         ("aborted",),
+    ]
+    assert [type(event).__match_args__ for event in events] == [
+        ("request_id", "type"),
+        ("request_id", "text", "type"),
+        ("request_id", "reason", "type"),
+        ("request_id", "type"),
     ]
 
 
@@ -88,29 +106,41 @@ def test_format_refuses_what_is_no_event():
     """format_event ends in assert_never: a value outside the union raises AssertionError."""
     from pi_course.survival import format_event
 
-    raised = ""
-    try:
-        format_event({"type": "delta", "requestId": "r1", "text": "Pi"})
-    except AssertionError as error:
-        raised = str(error)
-    assert raised.partition(",")[0] == "Expected code to be unreachable"
+    def outcome(value):
+        try:
+            return f"accepted as {format_event(value)!r}"
+        except AssertionError as error:
+            return f"raised by {traceback.extract_tb(error.__traceback__)[-1].name}"
+
+    assert outcome({"type": "delta", "requestId": "r1", "text": "Pi"}) == "raised by assert_never"
+    look_alike = SimpleNamespace(type="started", request_id="r1")
+    assert outcome(look_alike) == "raised by assert_never"
 
 
 def test_read_delta_takes_a_wire_object():
-    """A mapping with type, requestId and text becomes a Delta."""
+    """A mapping with type, requestId and text becomes a Delta; an empty text is legal."""
     from pi_course.survival import Delta, read_delta
 
     assert read_delta(WIRE_DELTA) == Delta("r1", "Pi")
     assert read_delta(json.loads('{"text":"","requestId":"x","type":"delta"}')) == Delta("x", "")
 
 
+def test_strings_get_in_as_they_came():
+    """Nothing is stripped or changed: blanks count, so an id of one blank is not empty."""
+    from pi_course.survival import Delta, read_delta
+
+    assert read_delta({**WIRE_DELTA, "text": " Pi\n"}) == Delta("r1", " Pi\n")
+    assert read_delta({**WIRE_DELTA, "requestId": " R1 "}) == Delta(" R1 ", "Pi")
+    assert refusal({**WIRE_DELTA, "requestId": " "}) == f"accepted as {Delta(' ', 'Pi')!r}"
+
+
 def test_read_delta_takes_any_mapping():
     """A mapping that is not a dict is as good."""
     from pi_course.survival import Delta, read_delta
 
-    frozen = MappingProxyType(WIRE_DELTA)
-    assert isinstance(frozen, Mapping)
-    assert read_delta(frozen) == Delta("r1", "Pi")
+    for mapping in (MappingProxyType(WIRE_DELTA), ChainMap({}, WIRE_DELTA)):
+        assert isinstance(mapping, Mapping)
+        assert read_delta(mapping) == Delta("r1", "Pi")
 
 
 def test_extra_fields_do_not_get_in():
@@ -136,11 +166,11 @@ def test_delta_is_not_tied_to_its_source():
 
 @pytest.mark.parametrize(
     "value",
-    [None, [], ["delta", "r1", "Pi"], "delta", 42, True],
-    ids=["none", "empty-list", "list", "text", "number", "bool"],
+    [None, [], ["delta", "r1", "Pi"], ("delta",), "delta", 42, True, LooksLikeAMapping()],
+    ids=["none", "empty-list", "list", "tuple", "text", "number", "bool", "look-alike"],
 )
 def test_only_a_mapping_gets_in(value):
-    """None, lists, texts and numbers are refused; the error names `value` and what it got."""
+    """What is no Mapping is refused, also if it has get(); the error names `value` and its repr."""
     assert refusal(value) == f"invalid delta event: value must be a mapping, got {value!r}"
 
 
@@ -158,6 +188,10 @@ def test_event_object_is_not_a_wire_object():
         ("type", "'delta'", "started"),
         ("type", "'delta'", None),
         ("type", "'delta'", True),
+        ("type", "'delta'", "Delta"),
+        ("type", "'delta'", "delta "),
+        ("type", "'delta'", []),
+        ("type", "'delta'", {}),
         ("requestId", "a non-empty string", ""),
         ("requestId", "a non-empty string", None),
         ("requestId", "a non-empty string", True),
@@ -172,6 +206,10 @@ def test_event_object_is_not_a_wire_object():
         "type-started",
         "type-null",
         "type-true",
+        "type-capital",
+        "type-blank",
+        "type-list",
+        "type-object",
         "id-empty",
         "id-null",
         "id-true",
@@ -198,6 +236,8 @@ def test_missing_field_is_named(field, rule):
     """A field that is not there is refused; the error says `got nothing`, which is not null."""
     value = {name: field_value for name, field_value in WIRE_DELTA.items() if name != field}
     assert refusal(value) == f"invalid delta event: {field} must be {rule}, got nothing"
+    makes_it_up = defaultdict(lambda: "delta", value)  # what is asked with [] is there at once
+    assert refusal(makes_it_up) == f"invalid delta event: {field} must be {rule}, got nothing"
 
 
 def test_snake_case_id_does_not_count():

@@ -5,11 +5,28 @@ import gc
 
 import pytest
 
-MANY = 100_000
+MANY = 300_000
 AWAKE = "asks again and again: let it await a future that push() and end() set"
+SLOW = "300,000 events took more than 4 s: does taking the first one move all the others?"
 
 
-def run(coro, seconds=1):
+class EqualToAll:
+    """Tells nothing about who it is when it is compared with ==."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        return "equal to all"
+
+
+# Each is a result like any other.
+RESULTS = [None, False, 0, "", [], (), ValueError("a value, not a failure"), EqualToAll()]
+
+
+def run(coro, seconds=1, sentence=None):
     """Run to the end; a time-out becomes a failed assert that says where to look."""
 
     async def limited():
@@ -19,7 +36,8 @@ def run(coro, seconds=1):
         return asyncio.run(limited())
     except TimeoutError:
         raise AssertionError(
-            f"nothing arrived within {seconds} s: does every push() and every end() "
+            sentence
+            or f"nothing arrived within {seconds} s: does every push() and every end() "
             "wake whoever waits in the iteration and in result()?"
         ) from None
 
@@ -43,6 +61,16 @@ async def let_others_run():
         await asyncio.sleep(0)
 
 
+async def gave(tasks):
+    """What each task gave, after all had time to run; one that still waits is cancelled."""
+    await let_others_run()
+    results = [task.result() if task.done() else "still waits" for task in tasks]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return results
+
+
 async def outcome(awaitable):
     """The value, or the exception that came instead."""
     try:
@@ -57,9 +85,9 @@ async def outcome(awaitable):
 def test_events_pushed_before_reading_are_kept_in_order():
     """Events wait for their reader; the iteration ends after the terminal event."""
     stream = make_stream()
-    for event in ["one", "two", "three", "done:3"]:
+    for event in ["one", "two", "two", "done:3"]:
         stream.push(event)
-    assert run(read(stream)) == ["one", "two", "three", "done:3"]
+    assert run(read(stream)) == ["one", "two", "two", "done:3"]
 
 
 def test_result_comes_from_the_terminal_event():
@@ -110,16 +138,40 @@ def test_terminal_event_alone_is_delivered():
 
 
 def test_falsy_events_and_results_count():
-    """An event or a result of None, 0 or "" is an event or a result like any other."""
+    """An event of None, 0 or "" is an event like any other, read late or waited for."""
     from pi_course.event_stream import EventStream
 
-    async def scenario():
+    async def scenario(early):
         stream = EventStream(lambda event: event == "", lambda event: None)
+        reader = asyncio.create_task(read(stream)) if early else None
         for event in [None, 0, ""]:
+            await let_others_run()
             stream.push(event)
-        return await read(stream), await stream.result()
+        return await (reader or read(stream)), await stream.result()
 
-    assert run(scenario()) == ([None, 0, ""], None)
+    assert run(scenario(early=False)) == ([None, 0, ""], None)
+    assert run(scenario(early=True)) == ([None, 0, ""], None)
+
+
+def test_any_value_may_be_the_result():
+    """None, False, an empty list, an exception as a value: result() gives what was extracted."""
+    from pi_course.event_stream import EventStream
+
+    async def scenario(value):
+        stream = EventStream(lambda event: True, lambda event: value)
+        stream.push("done")
+        return await stream.result() is value
+
+    kept = [repr(value) for value in RESULTS if run(scenario(value))]
+    assert kept == [repr(value) for value in RESULTS]
+
+
+def test_docstring_says_one_consumer():
+    """Whoever uses the class can read in its docstring that it is for one consumer only."""
+    from pi_course.event_stream import EventStream
+
+    said = " ".join((EventStream.__doc__ or "").lower().split())
+    assert ("one consumer" in said) is True, "write `One consumer only` into the docstring"
 
 
 def test_result_is_the_same_object_before_during_and_after_reading():
@@ -255,14 +307,19 @@ def test_end_needs_no_running_loop():
 
 
 def test_end_with_none_is_a_result():
-    """end(None) settles the result with None; only end() without an argument has none."""
+    """end(None) gives None, end(value) that very value; only end() without one has none."""
 
-    async def scenario():
+    async def scenario(value):
         stream = make_stream()
-        stream.end(None)
-        return await read(stream), await stream.result()
+        stream.end(value)
+        assert await read(stream) == []
+        try:
+            return await stream.result() is value
+        except Exception:
+            return False
 
-    assert run(scenario()) == ([], None)
+    kept = [repr(value) for value in RESULTS if run(scenario(value))]
+    assert kept == [repr(value) for value in RESULTS]
 
 
 def test_end_wakes_a_waiting_reader():
@@ -310,6 +367,29 @@ def test_end_wakes_everyone_who_awaits_the_result():
         return [result is given for result in results]
 
     assert run(scenario()) == [True] * 3
+
+
+@pytest.mark.parametrize("how", ["push", "end"])
+def test_a_reader_and_an_awaiter_wait_together(how):
+    """One reader and one awaiter wait at once: a push wakes the reader, the end wakes both."""
+
+    async def scenario(reader_first):
+        stream, tasks = make_stream(), {}
+        for name in ("reader", "awaiter") if reader_first else ("awaiter", "reader"):
+            wait = read(stream) if name == "reader" else stream.result()
+            tasks[name] = asyncio.create_task(wait)
+            await let_others_run()
+        stream.push("one")
+        await let_others_run()
+        if how == "push":
+            stream.push("done:1")
+        else:
+            stream.end("1")
+        return await gave([tasks["reader"], tasks["awaiter"]])
+
+    events = ["one", "done:1"] if how == "push" else ["one"]
+    assert run(scenario(reader_first=True)) == [events, "1"]
+    assert run(scenario(reader_first=False)) == [events, "1"]
 
 
 def test_first_terminal_fact_stands():
@@ -423,24 +503,28 @@ def test_served_waiters_are_not_kept():
     ids=["iteration", "result"],
 )
 def test_waiting_costs_no_turns(wait, got):
-    """Who waits in the iteration or in result() sleeps: until a push nothing of it runs."""
+    """Who waits in the iteration or in result() sleeps: no turn, no timer until a push."""
 
     async def scenario():
-        stream, turns = make_stream(), 0
+        stream, counts = make_stream(), {"call_soon": 0, "call_at": 0}
+        loop = asyncio.get_running_loop()
+        plain = {name: getattr(loop, name) for name in counts}
+
+        def counted(name):
+            def call(*args, **options):
+                counts[name] += 1
+                return plain[name](*args, **options)
+
+            return call
+
+        loop.call_at = counted("call_at")  # call_later() uses it, and so does asyncio.sleep()
         task = asyncio.create_task(wait(stream))
         await let_others_run()
-        loop = asyncio.get_running_loop()
-        call_soon = loop.call_soon
-
-        def counted(*args, **options):
-            nonlocal turns
-            turns += 1
-            return call_soon(*args, **options)
-
-        loop.call_soon = counted
-        await asyncio.sleep(0.05)  # its end is one turn, and the only one
-        quiet = "asleep" if turns <= 2 else AWAKE
-        loop.call_soon = call_soon
+        loop.call_soon = counted("call_soon")
+        await asyncio.sleep(0.05)  # one timer, and its end is one turn
+        quiet = "asleep" if counts["call_soon"] <= 2 and counts["call_at"] == 1 else AWAKE
+        for name, method in plain.items():
+            setattr(loop, name, method)
         stream.push("done:1")
         return quiet, await task
 
@@ -499,7 +583,7 @@ def test_failing_extract_result_ends_the_iteration():
     """If extract_result raises, push() does not: the terminal event is still delivered."""
 
     async def scenario():
-        stream = make_failing_stream(LookupError("no result in it"))
+        stream = make_failing_stream(Exception("no result in it"))
         task = asyncio.create_task(read(stream))
         await let_others_run()
         for event in ["one", "done", "late"]:
@@ -522,6 +606,18 @@ def test_failing_extract_result_raises_in_result():
         return [await task for task in tasks] + [await outcome(stream.result())]
 
     assert [got is error for got in run(scenario())] == [True, True, True]
+
+
+def test_failing_extract_result_after_the_end_changes_nothing():
+    """After end(result) a terminal event is ignored, and so is an extract_result that raises."""
+
+    async def scenario():
+        stream = make_failing_stream(LookupError("no result in it"))
+        stream.end("given")
+        stream.push("done")
+        return await read(stream), await outcome(stream.result())
+
+    assert run(scenario()) == ([], "given")
 
 
 def test_end_without_a_result_raises_stream_closed():
@@ -605,7 +701,7 @@ def test_failure_that_nobody_reads_is_silent(how):
 
 
 def test_many_events_wait_for_a_late_reader():
-    """100,000 pushes with nobody reading, then one reader: all arrive, in linear time."""
+    """300,000 pushes with nobody reading, then one reader: all arrive, in linear time."""
     from pi_course.event_stream import EventStream
 
     async def scenario():
@@ -621,4 +717,4 @@ def test_many_events_wait_for_a_late_reader():
                 await asyncio.sleep(0)
         return seen == list(range(MANY)), await stream.result()
 
-    assert run(scenario(), seconds=4) == (True, MANY - 1)
+    assert run(scenario(), 4, SLOW) == (True, MANY - 1)

@@ -283,7 +283,9 @@ def test_text_projection_keeps_blocks():
     blocks: list[AssistantContent] = [text("read first"), read, text("then answer")]
     reason: StopReason = "toolUse"
     message = assistant_message(blocks, reason, usage=EMPTY_USAGE)
-    assert text_of(message) == "read first\nthen answer"
+    shown = text_of(message)
+    assert shown == "read first\nthen answer"
+    assert type(shown) is str
     assert message.content == (text("read first"), read, text("then answer"))
 
 
@@ -293,11 +295,13 @@ def test_system_messages_replay_in_order():
 
     messages = worked_example()
     before = copy.copy(messages)
-    assert current_system_message(messages) == SystemMessage(
+    current = current_system_message(messages)
+    assert current == SystemMessage(
         content="You are Pi.\n\nPrefer small diffs.",
         sections={"rules": "RULE v2"},
         timestamp=10,
     )
+    assert type(current) is SystemMessage
     assert messages == before
 
 
@@ -309,6 +313,7 @@ def test_system_prompt_renders_in_fixed_order():
     assert system_message_text(message) == "A\n\nB"
     prompt = current_system_prompt(worked_example())
     assert prompt == "You are Pi.\n\nPrefer small diffs.\n\nRULE v2"
+    assert type(prompt) is str
 
 
 # Lab 3.2
@@ -335,6 +340,7 @@ def test_error_ends_the_stream_by_itself():
     assert seen == ["error"]
     assert result is failed
     assert result.error_message == "socket reset"
+    assert type(result.error_message) is str
 
 
 # Lab 3.3: JSON
@@ -523,6 +529,7 @@ def test_blocks_keep_their_order():
 def test_unknown_roles_are_refused():
     """A message without a known role is no message."""
     values = [{"role": "bot"}, {"content": []}, [], None, "user", put(user_json(), "role", ...)]
+    values.append(json.dumps(user_json()))  # JSON as text was not read yet
     assert [refusal(value, "") for value in values] == [""] * len(values)
 
 
@@ -758,7 +765,7 @@ def test_assistant_message_overrides():
     fields = {
         "provider": "p",
         "model": "m",
-        "usage": Usage(input=1, output=2, total_tokens=3),
+        "usage": Usage(input=1, output=2, total_tokens=9),  # providers count as they like
         "error_message": "socket reset",
         "timestamp": 0,
     }
@@ -773,8 +780,28 @@ def test_text_of_every_role():
     user = UserMessage(content=[text("a"), text(""), text("b")], timestamp=1)
     told = system("A", {"rules": "B"})
     blocks = [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]
-    result = parse_message(result_json() | {"content": blocks})
+    result = parse_message(result_json() | {"content": blocks, "isError": True})
     assert [text_of(user), text_of(told), text_of(result)] == ["a\n\nb", "A\n\nB", "c\nd"]
+
+
+def test_blanks_and_newlines_are_text():
+    """Only an empty text is empty: blanks, newlines and repeated texts stay as they are."""
+    from pi_course.messages import (
+        assistant_message,
+        current_system_message,
+        system_message_text,
+        text,
+        text_of,
+        user_message,
+    )
+
+    said = assistant_message([text(""), text(" a\n"), text(" ")])
+    assert (len(said.content), text_of(said)) == (3, "\n a\n\n ")
+    assert user_message("").content == (text(""),)
+    told = [system(" A\n"), system(" ", {"rules": "\t"}), system(" ", {"rules": " "})]
+    current = current_system_message(told)
+    assert current == system(" A\n\n\n \n\n ", {"rules": " "})
+    assert system_message_text(current) == " A\n\n\n \n\n \n\n "
 
 
 def test_no_system_message_gives_none():
@@ -795,11 +822,14 @@ def test_an_empty_system_message_is_still_one():
 
 
 def test_all_sections_deleted_leaves_none():
-    """When every section is deleted, the field is absent and not an empty object."""
+    """When every section is deleted, be it by one message or two, the field is absent."""
     from pi_course.messages import current_system_message
 
+    absent = {"role": "system", "content": "A", "timestamp": 1}
     current = current_system_message([system("A", {"a": "1"}), system("", {"a": None, "b": None})])
-    assert current.model_dump(mode="json") == {"role": "system", "content": "A", "timestamp": 1}
+    assert current.model_dump(mode="json") == absent
+    alone = current_system_message([system("A", {"a": None})])
+    assert alone.model_dump(mode="json") == absent
 
 
 def test_overwritten_sections_keep_their_place():
@@ -815,10 +845,11 @@ def test_overwritten_sections_keep_their_place():
 
 
 def test_the_first_timestamp_may_be_zero():
-    """A first system message at time 0 gives 0."""
+    """The time is that of the first system message: 0 counts, and so does one that is later."""
     from pi_course.messages import current_system_message
 
     assert current_system_message([system("A", None, 0), system("B", None, 9)]).timestamp == 0
+    assert current_system_message([system("A", None, 9), system("B", None, 3)]).timestamp == 9
 
 
 def test_system_message_in_mid_conversation_counts():
@@ -839,10 +870,10 @@ def test_messages_may_come_from_a_generator():
 
 
 def test_system_text_without_content():
-    """An empty content leaves no blank line before the sections."""
+    """An empty content leaves no blank line; sections stand in their order, not by name."""
     from pi_course.messages import system_message_text
 
-    assert system_message_text(system("", {"a": "A", "b": "B"})) == "A\n\nB"
+    assert system_message_text(system("", {"b": "B", "a": "A"})) == "B\n\nA"
 
 
 # Lab 3.3: context and pairing
@@ -892,7 +923,8 @@ PAIRING = {
     "id twice in one message": ("?aa !a", ["a"]),
     "id twice with two results": ("?aa !a !a", ["a"]),
     "results on both sides": ("!a ?a !a", ["a"]),
-    "transcript order": ("?cab !z !a", ["c", "b", "z"]),
+    "transcript order": ("?ca !z ?b !a", ["c", "z", "b"]),
+    "result first": ("!z ?c", ["z", "c"]),
 }
 
 
@@ -1268,6 +1300,25 @@ def test_done_ends_the_stream_by_itself():
     )
     assert seen == events
     assert result is events[-1].message
+
+
+def test_an_aborted_reply_ends_the_stream_too():
+    """An Error with the reason aborted ends it like any other; the half reply is the result."""
+    from pi_course.event_stream import AssistantMessageEventStream
+    from pi_course.messages import Error, assistant_message, text
+
+    half = assistant_message([text("Hel")], "aborted")
+
+    async def scenario():
+        stream = AssistantMessageEventStream()
+        stream.push(Error("aborted", half))
+        return [event.type async for event in stream], await stream.result()
+
+    seen, result = run(
+        scenario(), "nothing arrived within 1 s: does an aborted Error end the stream?"
+    )
+    assert seen == ["error"]
+    assert result is half
 
 
 def test_other_events_end_nothing():

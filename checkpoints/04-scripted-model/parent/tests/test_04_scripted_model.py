@@ -137,19 +137,21 @@ def test_raw_arguments_are_sent_as_they_came(raw):
 
 
 def test_arguments_are_written_as_compact_json():
-    """The arguments' JSON has no spaces between its parts, and text stays readable in it."""
+    """The arguments' JSON keeps its order, has no spaces between parts; text stays readable."""
     from pi_course.messages import ToolCall, assistant_message
 
-    call = ToolCall(id="c", name="write", arguments={"a": [1, {"b": None}], "text": "\u4f60\u597d"})
+    arguments = {"text": "\u4f60\u597d", "a": [1, {"z": None, "b": True}]}
+    call = ToolCall(id="c", name="write", arguments=arguments)
     delta = trace(assistant_message([call], "toolUse"))[1].delta
-    assert delta == '{"a":[1,{"b":null}],"text":"\u4f60\u597d"}'
-    assert json.loads(delta) == {"a": [1, {"b": None}], "text": "\u4f60\u597d"}
+    assert delta == '{"text":"\u4f60\u597d","a":[1,{"z":null,"b":true}]}'
+    assert json.loads(delta) == arguments
 
 
 def test_text_comes_in_pieces():
-    """With a chunk size of 2, "Hello" comes as He, ll, o."""
+    """With a chunk size of 2, "Hello" comes as He, ll, o; without one, a text comes whole."""
     deltas = [event.delta for event in trace(say("Hello"), 2) if event.type == "text_delta"]
     assert deltas == ["He", "ll", "o"]
+    assert trace(say("one\ntwo three"))[1].delta == "one\ntwo three"
 
 
 def test_arguments_come_in_pieces_and_end_once():
@@ -221,6 +223,8 @@ def test_a_failed_message_ends_in_error(reason):
     events = trace(message)
     assert types(events) == ["start", "text_delta", "error"]
     assert (events[-1].reason, events[-1].error is message) == (reason, True)
+    with_call = trace(readme().model_copy(update={"stop_reason": reason}))
+    assert types(with_call) == ["start", "text_delta", "toolcall_delta", "toolcall_end", "error"]
 
 
 # Lab 4.2: the signal
@@ -243,6 +247,18 @@ def test_abort_shows_on_the_one_signal():
     controller.abort("stop button")
     assert (signal.aborted, signal.reason) == (True, "stop button")
     assert controller.signal is signal
+
+
+def test_who_holds_the_signal_can_only_look():
+    """The signal has no abort(), and its two properties can't be set: only the controller stops."""
+    from pi_course.abort import AbortController
+
+    signal = AbortController().signal
+    assert hasattr(signal, "abort") is False
+    for name in ("aborted", "reason"):
+        with pytest.raises(AttributeError):
+            setattr(signal, name, True)
+    assert (signal.aborted, signal.reason) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +285,8 @@ def test_abort_needs_no_reason():
 
 @pytest.mark.parametrize(
     ("reason", "message"),
-    [(None, "aborted"), ("stop button", "aborted: stop button")],
-    ids=["no-reason", "reason"],
+    [(None, "aborted"), ("stop button", "aborted: stop button"), (0, "aborted: 0")],
+    ids=["no-reason", "reason", "zero"],
 )
 def test_raise_if_aborted_says_why(reason, message):
     """After abort() it raises Aborted, a PiError whose text holds the reason."""
@@ -309,31 +325,96 @@ def test_abort_wakes_everybody_who_waits():
     assert run(main(), "wait() still waits 1 s after abort()") == ([False] * 3, [None] * 3)
 
 
+def woken_in_threads(controller, count, press):
+    """What `count` waiters say, each in a thread and a loop of its own, when press() is called."""
+    all_wait = threading.Barrier(count + 1, timeout=1)
+    said = ["still waits"] * count
+
+    async def waiting():
+        task = asyncio.create_task(controller.signal.wait())
+        await asyncio.sleep(0)
+        all_wait.wait()
+        await task
+        return "woken"
+
+    def thread(place):
+        try:  # in debug mode asyncio refuses calls that come from another thread
+            said[place] = run(waiting(), "still waits", debug=True)
+        except (AssertionError, RuntimeError) as error:
+            said[place] = str(error)
+
+    # Daemons: a loop that was woken by an unsafe call may hang for ever.
+    threads = [threading.Thread(target=thread, args=[n], daemon=True) for n in range(count)]
+    for one in threads:
+        one.start()
+    all_wait.wait()
+    press()
+    for one in threads:
+        one.join(1.5)
+    return said
+
+
 def test_abort_from_another_thread_wakes_the_loop():
-    """A thread calls abort() while the loop sleeps in wait(): it wakes the loop, by a safe call."""
+    """A loop sleeps in wait(), another thread calls abort(): it wakes the loop, by a safe call."""
+    from pi_course.abort import AbortController
+
+    controller = AbortController()
+    raised = []
+
+    def press():
+        try:
+            controller.abort("thread")
+        except Exception as error:
+            raised.append(repr(error))
+
+    said = woken_in_threads(controller, 1, press)
+    assert (raised, said, controller.signal.reason) == ([], ["woken"], "thread")
+
+
+def test_abort_wakes_two_loops_in_two_threads():
+    """Two threads wait, each in a loop of its own: an abort() in a third loop wakes both."""
+    from pi_course.abort import AbortController
+
+    controller = AbortController()
+
+    async def stopping():
+        controller.abort()
+
+    said = woken_in_threads(controller, 2, lambda: run(stopping()))
+    assert said == ["woken", "woken"]
+
+
+def test_waiting_for_the_signal_costs_no_turns():
+    """Who waits sleeps: it takes no turn of the loop and sets no timer until abort() wakes it."""
     from pi_course.abort import AbortController
 
     async def main():
+        counts = {"call_soon": 0, "call_at": 0}
+        loop = asyncio.get_running_loop()
+        plain = {name: getattr(loop, name) for name in counts}
+
+        def counted(name):
+            def call(*args, **options):
+                counts[name] += 1
+                return plain[name](*args, **options)
+
+            return call
+
         controller = AbortController()
-        raised = []
-
-        def press():
-            try:
-                controller.abort("thread")
-            except Exception as error:
-                raised.append(repr(error))
-
+        loop.call_at = counted("call_at")  # call_later() uses it, and so does asyncio.sleep()
         task = asyncio.create_task(controller.signal.wait())
-        await asyncio.sleep(0)
-        thread = threading.Thread(target=press)
-        thread.start()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        loop.call_soon = counted("call_soon")
+        await asyncio.sleep(0.05)  # one timer, and its end is one turn
+        asleep = counts["call_soon"] <= 2 and counts["call_at"] == 1
+        for name, method in plain.items():
+            setattr(loop, name, method)
+        controller.abort()
         await task
-        thread.join()
-        return raised, controller.signal.reason
+        return "asleep" if asleep else "asks again and again: await a future that abort() sets"
 
-    # In debug mode asyncio refuses calls that come from another thread and are not made for it.
-    sentence = "wait() did not see the abort() of another thread"
-    assert run(main(), sentence, debug=True) == ([], "thread")
+    assert run(main(), "wait() still waits 1 s after abort()") == "asleep"
 
 
 def test_a_cancelled_waiter_leaves_the_others_alone():
@@ -449,7 +530,7 @@ def test_the_result_needs_no_reader():
 
 
 def test_requests_keep_what_was_passed():
-    """A request is the context as it was at the call; the caller's list may grow afterwards."""
+    """A request is noted at the call, as it was then; the caller's list may grow afterwards."""
     from pi_course.messages import AgentContext, user_message
     from pi_course.scripted_model import ScriptedModel
 
@@ -458,10 +539,14 @@ def test_requests_keep_what_was_passed():
         messages = [user_message("first")]
         await play(model, AgentContext(messages))
         messages.append(user_message("second"))
-        await play(model, AgentContext(messages))
-        return model.requests
+        context = AgentContext(messages)
+        stream = model.stream(context)
+        noted = len(model.requests), model.requests[-1] is context
+        await stream.result()
+        return noted, model.requests
 
-    requests = run(main())
+    noted, requests = run(main())
+    assert noted == (2, True)
     assert [[words(message) for message in request.messages] for request in requests] == [
         ["first"],
         ["first", "second"],
@@ -569,25 +654,51 @@ def test_an_exhausted_script_is_one_error():
     async def main():
         model = ScriptedModel([say("only")])
         await play(model)
-        return await play(model), len(model.requests)
+        return await play(model), await play(model), len(model.requests)
 
-    (events, result), requests = run(main())
-    assert (types(events), requests) == (["error"], 2)
+    (events, result), (_, again), requests = run(main())
+    assert (types(events), requests) == (["error"], 3)
     assert (result.stop_reason, result.content) == ("error", ())
-    assert ("call 2" in result.error_message, "turn 1" in result.error_message) == (True, True)
+    assert result.error_message == "call 2 has no turn: the script ends after turn 1"
+    assert again.error_message == "call 3 has no turn: the script ends after turn 1"
 
 
-def test_an_aborted_signal_gives_one_error_and_asks_nobody():
-    """Aborted before the call: one Error, reason aborted; a function turn is not called."""
+@pytest.mark.parametrize("when", ["before", "right-after"])
+def test_an_aborted_signal_gives_one_error_and_asks_nobody(when):
+    """Aborted before the first event: one Error, reason aborted; a function turn is not called."""
     from pi_course.abort import AbortController
     from pi_course.scripted_model import ScriptedModel
 
     asked = []
-    controller = AbortController()
-    controller.abort("too late")
-    events, result = run(play(ScriptedModel([asked.append]), signal=controller.signal))
+
+    async def main():
+        controller = AbortController()
+        model = ScriptedModel([asked.append])
+        if when == "before":
+            controller.abort("too late")
+        stream = model.stream(asking("go on"), signal=controller.signal)
+        controller.abort("too late")
+        return [event async for event in stream], await stream.result()
+
+    events, result = run(main())
     assert (types(events), events[0].reason, asked) == (["error"], "aborted", [])
     assert (result.content, result.error_message) == ((), "aborted: too late")
+
+
+def test_an_aborted_call_is_a_call():
+    """It is noted in requests and has used up its turn: the next call gets the second one."""
+    from pi_course.abort import AbortController
+    from pi_course.scripted_model import ScriptedModel
+
+    async def main():
+        controller = AbortController()
+        controller.abort()
+        model = ScriptedModel([say("one"), say("two")])
+        await play(model, asking("a"), controller.signal)
+        _, result = await play(model, asking("b"))
+        return words(result), [words(request.messages[0]) for request in model.requests]
+
+    assert run(main()) == ("two", ["a", "b"])
 
 
 def test_abort_lands_between_any_two_events():
@@ -595,9 +706,11 @@ def test_abort_lands_between_any_two_events():
     from pi_course.abort import AbortController
     from pi_course.scripted_model import ScriptedModel
 
+    message = readme().model_copy(update={"provider": "p", "model": "m"})
+
     async def until(k):
         controller = AbortController()
-        model = ScriptedModel([readme()], chunk_size=6)
+        model = ScriptedModel([message], chunk_size=6)
         events = []
         async for event in model.stream(asking("go"), signal=controller.signal):
             events.append(event)
@@ -605,7 +718,8 @@ def test_abort_lands_between_any_two_events():
                 controller.abort()
         return events
 
-    whole = trace(readme(), 6)
+    whole = trace(message, 6)
+    assert len(whole) == 11  # start, 4 pieces of text, 4 of the call, its end, done
     for k in range(1, len(whole)):
         events = run(until(k))
         assert events[:-1] == whole[:k]
@@ -704,8 +818,10 @@ def test_a_chunk_has_at_least_one_character(chunk_size):
 
 def test_each_delta_is_written_as_it_is():
     """The prefix, each delta without a newline, and after done a blank line."""
-    message = say("Hello")
-    assert screen(each(trace(message, 2))) == (["assistant> ", "He", "ll", "o", "\n\n"], message)
+    message = say("He\n\n o")
+    written, returned = screen(each(trace(message, 2)))
+    assert written == ["assistant> ", "He", "\n\n", " o", "\n\n"]
+    assert returned is message
 
 
 def test_an_error_without_text_stands_on_the_prefix_line():
@@ -734,7 +850,7 @@ def test_an_error_without_a_message_names_its_reason(reason):
 
 
 def test_the_screen_shows_the_text_of_the_message():
-    """Calls are not written; a second text block begins a line, as in text_of()."""
+    """Calls are not written; a second text begins a line, as in text_of(), the first one never."""
     from pi_course.messages import ToolCall, assistant_message, text
 
     call = ToolCall(id="call_1", name="read", arguments={})
@@ -742,6 +858,8 @@ def test_the_screen_shows_the_text_of_the_message():
     written, returned = screen(each(trace(message, 5)))
     assert "".join(written) == "assistant> read first\nthen answer\n\n"
     assert returned is message
+    written, _ = screen(each(trace(assistant_message([call, text("then answer")], "toolUse"), 5)))
+    assert "".join(written) == "assistant> then answer\n\n"
 
 
 def test_an_event_is_written_before_the_next_one_is_made():
@@ -805,8 +923,8 @@ def test_type_out_flushes_and_adds_nothing():
 
     with contextlib.redirect_stdout(Terminal()):
         type_out("He")
-        type_out("llo")
-    assert log == ["He", "<flush>", "llo", "<flush>"]
+        type_out("llo\n\n")
+    assert log == ["He", "<flush>", "llo\n\n", "<flush>"]
 
 
 # Lab 4.3: folding the stream into the history
@@ -937,6 +1055,47 @@ def test_an_abort_keeps_the_conversation():
 
 
 @pytest.mark.parametrize("history", ["on_done", "from_start"])
+def test_the_signal_goes_to_the_model_as_it_is(history):
+    """say() hands over the very signal that it was given, or None, however it folds."""
+    from pi_course.abort import AbortController
+    from pi_course.chat import Conversation
+    from pi_course.scripted_model import ScriptedModel
+
+    handed = []
+
+    class Noting(ScriptedModel):
+        def stream(self, context, *, signal=None):
+            handed.append(signal)
+            return super().stream(context, signal=signal)
+
+    async def main():
+        conversation = Conversation(Noting([say("one"), say("two")]), history=history)
+        signal = AbortController().signal
+        await conversation.say("a", lambda text: None, signal=signal)
+        await conversation.say("b", lambda text: None)
+        return ["the signal itself" if one is signal else one for one in handed]
+
+    assert run(main()) == ["the signal itself", None]
+
+
+@pytest.mark.parametrize("line", ["  two\n lines \n", " ", ""], ids=["lines", "blank", "empty"])
+def test_a_line_goes_in_as_it_was_typed(line):
+    """The user's text is kept and sent whole: nothing is stripped, and nothing is too short."""
+    from pi_course.chat import Conversation
+    from pi_course.scripted_model import ScriptedModel
+
+    async def main():
+        model = ScriptedModel([say("ok")])
+        conversation = Conversation(model)
+        await conversation.say(line, lambda text: None)
+        return [words(message) for message in conversation.messages], model.requests[0].messages
+
+    said, request = run(main())
+    assert said == [line, "ok"]
+    assert [words(message) for message in request] == [line]
+
+
+@pytest.mark.parametrize("history", ["on_done", "from_start"])
 def test_an_interrupt_leaves_a_settled_history(history):
     """Jupyter's stop button cancels the task: no half reply is left that looks like a whole one."""
     from pi_course.chat import Conversation
@@ -1016,12 +1175,27 @@ def answers(rules, *texts, **options):
 
 
 def test_the_first_rule_that_matches_answers():
-    """A rule matches if its text stands somewhere in the user's; of two, the first answers."""
+    """A rule matches if its text stands so in the user's, capitals too; of two, the first does."""
     from pi_course.rule_model import Rule
 
-    rules = [Rule("stream", "first"), Rule("streaming", "second"), Rule("hello", "third")]
+    rules = [
+        Rule("HELLO", "capitals"),
+        Rule("stream", "first"),
+        Rule("streaming", "second"),
+        Rule("hello", "third"),
+    ]
     assert words(answers(rules, "what is streaming?")) == "first"
     assert words(answers(rules, "well, hello")) == "third"
+    assert words(answers(rules, "well, HELLO")) == "capitals"
+    assert words(answers(rules, "Hello")) == "No rule matches 'Hello', and there is no fallback."
+
+
+def test_an_empty_reply_is_a_reply():
+    """A rule that says "" answers with that: the rules after it are not asked."""
+    from pi_course.rule_model import Rule
+
+    message = answers([Rule("hello", ""), Rule(None, "fallback")], "hello")
+    assert (words(message), message.stop_reason) == ("", "stop")
 
 
 def test_the_fallback_answers_what_no_rule_matches():
@@ -1047,15 +1221,22 @@ def test_no_rule_at_all_says_so(rules):
 
 
 def test_only_the_last_user_text_counts():
-    """Earlier lines and other roles do not match, wherever the last line stands."""
-    from pi_course.messages import AgentContext, ToolResultMessage, text, user_message
+    """Earlier lines and other roles do not match; all blocks of the last line do, as in text_of."""
+    from pi_course.messages import (
+        AgentContext,
+        ToolResultMessage,
+        UserMessage,
+        text,
+        user_message,
+    )
     from pi_course.rule_model import Rule, RuleModel
 
     result = ToolResultMessage(
         tool_call_id="c", tool_name="read", content=(text("red"),), is_error=False, timestamp=1
     )
-    context = AgentContext([user_message("red"), user_message("blue"), say("red"), result])
-    rules = [Rule("red", "wrong"), Rule("blue", "right"), Rule(None, "neither")]
+    last = UserMessage(content=(text(" blue"), text("sky")), timestamp=1)
+    context = AgentContext([user_message("red"), last, say("red"), result])
+    rules = [Rule("red", "wrong"), Rule(" blue\nsky", "right"), Rule(None, "neither")]
     assert words(run(play(RuleModel(rules), context))[1]) == "right"
 
 
@@ -1079,8 +1260,12 @@ def test_a_reply_may_read_the_context():
 
 @pytest.mark.parametrize(
     ("reply", "events"),
-    [(None, ["start", "error"]), ("Hel", ["start", "text_delta", "text_delta", "error"])],
-    ids=["at-once", "after-half-a-reply"],
+    [
+        (None, ["start", "error"]),
+        ("Hel", ["start", "text_delta", "text_delta", "error"]),
+        (lambda context: words(context.messages[0]), ["start", "text_delta", "error"]),
+    ],
+    ids=["at-once", "after-half-a-reply", "after-a-function"],
 )
 def test_an_error_rule_fails_inside_the_stream(reply, events):
     """An error rule ends in an Error event; what its reply says comes before it."""
@@ -1088,7 +1273,8 @@ def test_an_error_rule_fails_inside_the_stream(reply, events):
 
     played, result = run(play(RuleModel([Rule("x", reply, "quota used up")]), asking("x")))
     assert types(played) == events
-    assert (words(result), result.stop_reason) == (reply or "", "error")
+    said = "x" if callable(reply) else reply or ""
+    assert (words(result), result.stop_reason) == (said, "error")
     assert result.error_message == "quota used up"
 
 
@@ -1216,13 +1402,13 @@ def test_a_system_prompt_is_the_first_message():
 
     async def main():
         model = ScriptedModel([say("1"), say("2")])
-        conversation = Conversation(model, system="Be brief.")
+        conversation = Conversation(model, system=" Be brief.\n")
         before = conversation.messages
         for line in "ab":
             await conversation.say(line, lambda text: None)
         return before, [request.messages[0] for request in model.requests]
 
-    prompt = SystemMessage(content="Be brief.", timestamp=0)
+    prompt = SystemMessage(content=" Be brief.\n", timestamp=0)
     assert run(main()) == ((prompt,), [prompt, prompt])
 
 

@@ -172,13 +172,14 @@ def test_outbound_arguments(arguments, raw, sent):
 
 
 def test_outbound_arguments_that_history_lost_are_an_empty_object():
-    """A stored call whose arguments are null is sent with {}."""
+    """A stored call whose arguments are null is sent with {}; other JSON is sent as it is."""
     from pi_course.messages import ToolCall
 
-    lost = ToolCall(id="call-1", name="read", arguments=None)
-    (message,) = outbound(assistant(lost, stop_reason="toolUse"))
+    stored = [ToolCall(id="c", name="read", arguments=value) for value in (None, [], 0)]
+    (message,) = outbound(assistant(*stored, stop_reason="toolUse"))
 
-    assert message["tool_calls"][0]["function"]["arguments"] == "{}"
+    sent = [entry["function"]["arguments"] for entry in message["tool_calls"]]
+    assert sent == ["{}", "[]", "0"]
 
 
 def test_outbound_text_blocks_join_by_newline():
@@ -189,7 +190,7 @@ def test_outbound_text_blocks_join_by_newline():
         tool_call_id="b",
         tool_name="grep",
         content=[text("1"), text("2")],
-        is_error=False,
+        is_error=True,  # the format has no field for it, and the text stays the tool's own
         timestamp=1,
     )
     sent = outbound(
@@ -208,8 +209,10 @@ def test_outbound_text_blocks_join_by_newline():
 
 
 def test_outbound_text_alone_has_no_tool_calls():
-    """A reply without calls has no tool_calls key at all."""
+    """A reply without calls has no tool_calls key; an empty text is a text, and not null."""
     assert outbound(assistant("Hello")) == [{"role": "assistant", "content": "Hello"}]
+    (asked,) = outbound(assistant("", call("a"), stop_reason="toolUse"))
+    assert asked["content"] == ""
 
 
 def test_outbound_system_messages_fold_into_one():
@@ -228,6 +231,7 @@ def test_outbound_system_messages_fold_into_one():
         {"role": "user", "content": "hi"},
     ]
     assert outbound(*messages)[0]["content"] == current_system_prompt(messages)
+    assert outbound(system(" A \n")) == [{"role": "system", "content": " A \n"}]
 
 
 @pytest.mark.parametrize("with_empty", [False, True], ids=["none", "empty"])
@@ -271,15 +275,20 @@ def test_outbound_whole_reply_keeps_every_call():
 
 
 def test_outbound_reply_without_content_is_not_sent():
-    """A reply that says nothing and calls nothing would be refused, so it is left out."""
-    assert outbound(assistant(), assistant(""), user("hi")) == [{"role": "user", "content": "hi"}]
+    """A reply that says nothing and calls nothing is left out; a user's line never is."""
+    assert outbound(assistant(), assistant(""), user("hi"), user("")) == [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": ""},
+    ]
 
 
 def test_outbound_tools_are_wrapped():
-    """Each definition is put into the provider's function envelope."""
+    """Each definition is put into the provider's function envelope, in the order given."""
     from pi_course.providers.openai_compatible import to_provider_tools
 
     assert to_provider_tools([tool()]) == [wrapped_tool()]
+    named = to_provider_tools([tool("read"), tool("edit")])
+    assert [entry["function"]["name"] for entry in named] == ["read", "edit"]
 
 
 @pytest.mark.parametrize("tools", [None, [], ()], ids=["none", "list", "tuple"])
@@ -1017,6 +1026,10 @@ def test_normalized_transport_missing_ids_are_numbered():
     )
 
     assert [c.id for c in calls(message)] == ["call-1", "call-2", "call-3"]
+    second = final(
+        tool_chunk(0, "{}", id="x", name="a"), tool_chunk(1, "{}", name="b"), finish("tool_calls")
+    )
+    assert [c.id for c in calls(second)] == ["x", "call-1"]
 
 
 def test_normalized_transport_used_ids_are_replaced():
@@ -1064,12 +1077,13 @@ def test_normalized_transport_lone_surrogates_become_replacement_characters():
         text_chunk("a" + LOW + "b"),
         text_chunk(HIGH),
         tool_chunk(0, json.dumps({HIGH: [LOW, {"k": "x" + HIGH + "y"}]}), id=HIGH, name="l" + LOW),
-        text_chunk("c" + HIGH),
+        text_chunk("c"),
+        text_chunk("d" + HIGH),
         finish(),
     )
 
-    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "�"]
-    assert message.content[0].text == "a�b�c�"
+    assert [e.delta for e in events if e.type == "text_delta"] == ["a�b", "�c", "d", "�"]
+    assert message.content[0].text == "a�b�cd�"
     assert message.content[1].arguments == {"�": ("�", {"k": "x�y"})}
     assert (message.content[1].id, message.content[1].name) == ("�", "l�")
     assert "\\ud83d" in message.content[1].raw_arguments
@@ -1149,9 +1163,9 @@ SSE_BODIES = {
     "crlf": (b"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
     "cr": (b"data: a\r\rdata: b\r\r", ["a", "b"]),
     "mixed": (b"data: a\r\ndata: b\n\rdata: c\r\n\n", ["a\nb", "c"]),
-    "several-data-lines": (b"data: a\ndata:  b\ndata:\ndata: c\n\n", ["a\n b\n\nc"]),
+    "several-data-lines": (b"data: a \ndata:  b\ndata:\ndata: c\n\n", ["a \n b\n\nc"]),
     "no-space": (b"data:a\n\n", ["a"]),
-    "comments": (b": ping\n\ndata: a\n:x\n\n:\n\n", ["a"]),
+    "comments": (b": ping\n\n:data: no\ndata: a\n:x\n\n:\n\n", ["a"]),
     "no-colon": (b"data\n\ndata\ndata\n\n", ["", "\n"]),
     "unknown-field": (b"datum: x\nData: y\n data: z\ndata: a\n\n", ["a"]),
     "bom": (b"\xef\xbb\xbfdata: a\n\ndata: \xef\xbb\xbfb\n\n", ["a", "\ufeffb"]),
@@ -1404,6 +1418,11 @@ BAD_PAYLOADS = {
         f"usage.completion_tokens {A_COUNT}",
     ),
     "total-bool": ({"usage": {"total_tokens": True}}, f"usage.total_tokens {A_COUNT}"),
+    "choice-usage": ({"choices": [{"usage": 7}]}, "choices[0].usage must be an object"),
+    "choice-input": (
+        {"choices": [{"usage": {"prompt_tokens": "9"}}]},
+        f"choices[0].usage.prompt_tokens {A_COUNT}",
+    ),
     "list": (["no object"], "the payload must be an object"),
     "number": ("7", "the payload must be an object"),
 }
@@ -1495,6 +1514,7 @@ TOLERATED = {
     "null-everything": [delta(content="a", tool_calls=None, role=None, refusal=None)],
     "role-and-text": [delta(role="assistant", content="a")],
     "unknown-fields": [{"id": "x", "new": {"a": [1]}, **delta(content="a", mood="good")}],
+    "reasoning": [delta(reasoning_details=[{"type": "reasoning.encrypted"}]), delta(content="a")],
     "null-choices": [{"choices": None}, delta(content="a")],
     "no-choices": [{"prompt_filter_results": []}, delta(content="a")],
     "null-delta": [{"choices": [{"delta": None}]}, delta(content="a")],
@@ -1540,8 +1560,15 @@ def test_sse_other_event_names_are_tolerated():
             {**delta("stop"), "usage": {"completion_tokens": 1, "prompt_tokens": None}},
             {"choices": [], "usage": None},
         ],
+        [
+            {
+                "choices": [
+                    {"finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+                ]
+            }
+        ],
     ],
-    ids=["trailing", "first", "beside-the-reason", "in-parts"],
+    ids=["trailing", "first", "beside-the-reason", "in-parts", "in-the-choice"],
 )
 def test_sse_usage_is_merged_wherever_it_comes(payloads):
     """Usage joins the one finish chunk; null never overwrites a number."""
@@ -1549,12 +1576,13 @@ def test_sse_usage_is_merged_wherever_it_comes(payloads):
 
 
 def test_sse_finish_chunk_comes_once_and_at_the_end():
-    """At [DONE] or at the end of the body; without a reason there is none."""
+    """At [DONE] or at the end of the body; empty content may follow the reason it waits for."""
     reason = delta("stop", content="a")
 
     assert read_openai(sse(reason)) == [text_chunk("a"), finish("stop")]
     assert read_openai(sse(reason, done=False)) == [text_chunk("a"), finish("stop")]
     assert read_openai(sse(reason, delta("stop"))) == [text_chunk("a"), finish("stop")]
+    assert read_openai(sse(reason, delta(content=""))) == [text_chunk("a"), finish("stop")]
     assert read_openai(sse(delta(content="a"))) == [text_chunk("a")]
     assert read_openai(b"") == []
     assert read_openai(sse(delta(content="a"), done=False) + b"data: {") == [text_chunk("a")]
@@ -1745,12 +1773,20 @@ def test_fetch_transport_status_is_an_error(status):
 
 @pytest.mark.parametrize(
     ("header", "seconds", "shown"),
-    [("7", 7.0, "after 7 s"), ("2.5", 2.5, "after 2.5 s"), ("soon", None, "(retryable)")],
-    ids=["seconds", "fraction", "no-number"],
+    [
+        ("7", 7.0, "after 7 s"),
+        ("2.5", 2.5, "after 2.5 s"),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", 30.0, "after 30 s"),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0, "after 0 s"),
+        ("soon", None, "(retryable)"),
+        ("Wed, 99 Oct 2026 07:28:30 GMT", None, "(retryable)"),
+    ],
+    ids=["seconds", "fraction", "date", "past", "no-number", "no-date"],
 )
 def test_fetch_transport_reports_retry_after(header, seconds, shown):
     """The wait that the server asks for is reported; nothing waits here."""
-    handler = answer(b"busy", 429, headers={"retry-after": header})
+    sent = "Wed, 21 Oct 2026 07:28:00 GMT"  # by the server's clock, which may be another than ours
+    handler = answer(b"busy", 429, headers={"retry-after": header, "date": sent})
     error = failure(handler)
 
     assert (error.retry_after, error.retryable) == (seconds, True)
@@ -1806,9 +1842,10 @@ def test_fetch_transport_endless_error_body_is_not_read_to_its_end():
     sent = []
 
     async def endless():
-        while len(sent) < 500:
+        while True:
             sent.append(1)
             yield b"x" * 10_000
+            await asyncio.sleep(0)
 
     def handler(request):
         return httpx.Response(500, content=endless())
@@ -1901,6 +1938,8 @@ def test_fetch_transport_refuses_a_key_that_is_no_header(bad):
     with pytest.raises(ProviderError, match=r"position 3") as caught:
         openai_transport(api_key=f"sk-{bad}rest")
     assert "sk-" not in str(caught.value) and "rest" not in str(caught.value)
+    with pytest.raises(ProviderError, match=r"position 3"):
+        openai_transport(api_key=f"sk-{bad}")  # copied with it, at the end
 
 
 @pytest.mark.parametrize(
@@ -1924,9 +1963,10 @@ def test_fetch_transport_body_without_an_event_is_an_error(body, kind):
 
 
 def test_fetch_transport_reads_a_gzip_body():
-    """Some proxies compress although nobody asked."""
+    """Some proxies compress although nobody asked; any status that begins with 2 is good."""
     body = gzip.compress(sse(delta("stop", content="读取")))
-    chunks = run(gather(openai_transport(answer(body, headers={"content-encoding": "gzip"}))))
+    packed = answer(body, status=203, headers={"content-encoding": "gzip"})
+    chunks = run(gather(openai_transport(packed)))
 
     assert chunks == [text_chunk("读取"), finish("stop")]
     assert "gzip" not in str(failure(answer(b"zz", headers={"content-encoding": "gzip"})))[:4]
@@ -2070,7 +2110,7 @@ def network(body):
 
 
 def test_fetch_transport_reads_over_a_real_socket(monkeypatch):
-    """A reply in pieces of seven bytes; a proxy in the environment is not asked for 127.0.0.1."""
+    """Two replies in pieces of seven bytes, past any proxy: each stream has a client of its own."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -2086,9 +2126,12 @@ def test_fetch_transport_reads_over_a_real_socket(monkeypatch):
 
     async def ask():
         async with served(handle) as url:
-            return await settle(make_model(openai_transport(base_url=url)).stream(context()))
+            model = make_model(openai_transport(base_url=url))
+            return [(await settle(model.stream(context())))[1] for _ in range(2)]
 
-    assert run(ask())[1].content == (call(raw='{"path":"README.md"}'),)
+    first, second = run(ask())
+    assert first.content == (call(raw='{"path":"README.md"}'),)
+    assert (second.content, second.error_message) == (first.content, None)
 
 
 def test_fetch_transport_names_the_proxy_that_failed(monkeypatch):
@@ -2362,12 +2405,14 @@ def test_anthropic_results_of_one_turn_are_one_user_message():
         assistant(call("c"), stop_reason="toolUse"),
         result("c", content=""),
         user("thanks"),
+        result("d", content="late"),
     )
 
     assert [message["role"] for message in sent] == [
         "assistant",
         "user",
         "assistant",
+        "user",
         "user",
         "user",
     ]
@@ -2675,6 +2720,30 @@ def test_anthropic_unknown_events_are_tolerated():
     assert read_anthropic(b"data: \n\n" + body) == [text_chunk("a"), finish("stop")]
 
 
+def test_anthropic_ends_of_the_other_format_are_tolerated():
+    """Proxies that speak both formats put [DONE] in as well, with a name or without."""
+    done = b"event: done\ndata: [DONE]\n\ndata: [DONE]\n\nevent: took\ndata: 3 ms\n\n"
+    body = done + anthropic_sse(block_delta(0, text="a"), *stop())
+
+    assert read_anthropic(body) == [text_chunk("a"), finish("stop")]
+
+
+def test_anthropic_block_may_start_with_content():
+    """Text and arguments that come with the start of their block are not lost."""
+    body = anthropic_sse(
+        block_start(0, text="He"),
+        block_delta(0, text="llo"),
+        block_start(1, "tool_use", id="call-1", name="read", input={"path": "\u8bfb me"}),
+        *stop("tool_use"),
+    )
+    assert read_anthropic(body) == [
+        text_chunk("He"),
+        text_chunk("llo"),
+        tool_chunk(1, '{"path":"\u8bfb me"}', id="call-1", name="read"),
+        finish("tool_calls"),
+    ]
+
+
 def test_anthropic_names_of_events_are_not_needed():
     """The payload says its own type, so a server that leaves the names out is understood."""
     body = b"".join(line + b"\n" for line in anthropic_body().split(b"\n") if b"event:" not in line)
@@ -2725,7 +2794,9 @@ def test_anthropic_usage_counts_cached_input_too():
             },
         ),
         event("message_delta", delta={}, usage={"output_tokens": 5, "input_tokens": None}),
-        *stop("end_turn", output_tokens=7),
     )
+    end = anthropic_sse(*stop("end_turn", output_tokens=7))
+    corrected = anthropic_sse(*stop("end_turn", output_tokens=7, input_tokens=120))
 
-    assert read_anthropic(body) == [finish("stop", input=100, output=7)]
+    assert read_anthropic(body + end) == [finish("stop", input=100, output=7)]
+    assert read_anthropic(body + corrected) == [finish("stop", input=120, output=7)]

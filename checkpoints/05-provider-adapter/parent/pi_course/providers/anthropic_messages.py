@@ -4,6 +4,7 @@ Its prompt stands beside the messages, its calls hold objects and no raw text, t
 turn are one user message, and its stream says by itself when it is over.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import assert_never, cast

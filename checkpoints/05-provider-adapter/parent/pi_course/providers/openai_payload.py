@@ -63,7 +63,7 @@ class OpenAIPayloadReader:
     def _tool(self, piece: JsonObject, position: int) -> list[ToolChunk]:
         raise NotImplementedError("Lab 5.3: OpenAIPayloadReader._tool()")
 
-    def _read_usage(self, usage: JsonObject) -> None:
+    def _read_usage(self, fields: JsonObject, at: str = "") -> None:
         raise NotImplementedError("Lab 5.3: OpenAIPayloadReader._read_usage()")
 
     def _read_reason(self, reason: object) -> None:

@@ -4,6 +4,7 @@ Its prompt stands beside the messages, its calls hold objects and no raw text, t
 turn are one user message, and its stream says by itself when it is over.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import assert_never, cast
@@ -180,7 +181,11 @@ class AnthropicPayloadReader:
         self._usage: UsageCounts = {}
 
     def read(self, event: ServerSentEvent) -> list[ProviderChunk]:
-        return list(self._chunks(parse_payload(event.data))) if event.data.strip() else []
+        data = event.data.strip()
+        # Proxies put in events of their own, and the end of the other format.
+        if data in ("", "[DONE]") or (event.event != "message" and '"type"' not in data):
+            return []
+        return list(self._chunks(parse_payload(data)))
 
     def close(self) -> list[ProviderChunk]:
         if not self.done:
@@ -239,7 +244,12 @@ def _block_chunks(payload: JsonObject, block: JsonObject, at: str) -> Iterator[P
                 yield TextChunk(text)
         case "tool_use":
             id, name = text_in(block, "id", at), text_in(block, "name", at)
-            yield ToolChunk(_index(payload), id, name)
+            # Empty as a rule, and then the pieces follow.
+            whole = object_in(block, "input", at)
+            arguments = (
+                json.dumps(whole, ensure_ascii=False, separators=(",", ":")) if whole else None
+            )
+            yield ToolChunk(_index(payload), id, name, arguments)
         case "input_json_delta":
             arguments = text_in(block, "partial_json", at)
             yield ToolChunk(_index(payload), arguments_delta=arguments)

@@ -1,8 +1,11 @@
 """What went wrong between us and a server, in one sentence each, and whether to try again."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from typing import cast
 from urllib.request import getproxies, proxy_bypass
 
@@ -41,7 +44,10 @@ class Route:
 
 
 def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name, and 127.example.com is one
+        return host == "localhost"
 
 
 def told(error: Exception, route: Route) -> ProviderError:
@@ -54,14 +60,20 @@ def told(error: Exception, route: Route) -> ProviderError:
         case httpx.ProxyError():
             return ProviderError(f"The proxy {route.proxy or ''} refused to connect: {error}")
         case httpx.ConnectError() if "SSL" in str(error):
-            return ProviderError(f"TLS with {route.host} failed: {error}. Is it really https?")
+            ask = "Is it really https?"
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                ask = "The variable SSL_CERT_FILE may name a file of certificates to trust."
+            return ProviderError(f"TLS with {route.host} failed: {error}. {ask}")
         case httpx.ConnectError():
-            return _retryable(f"There is no connection to {_via(route)}: {error}")
+            why = str(error) or "it was closed at once"
+            return _retryable(f"There is no connection to {_via(route)}: {why}")
         case httpx.TransportError():
             problem = f"{type(error).__name__}: {error}"
             return _retryable(f"The connection to {route.host} broke off: {problem}")
         case SseError():
             return ProviderError(str(error))
+        case ImportError() | ValueError() if route.proxy:
+            return ProviderError(f"The proxy {route.proxy} can't be used: {error}")
         case _:
             return ProviderError(f"{type(error).__name__}: {error}")
 
@@ -72,11 +84,11 @@ def _too_late(error: httpx.TimeoutException, route: Route) -> ProviderError:
             seconds = f"{route.connect_seconds:g} s"
             return _retryable(f"There was no connection to {_via(route)} within {seconds}")
         case httpx.WriteTimeout():
-            return _retryable(f"{route.host} took no byte for {route.idle_seconds:g} s")
+            return _retryable(f"{_via(route)} took no byte for {route.idle_seconds:g} s")
         case httpx.PoolTimeout():
             return _retryable("There was no free connection: the client's pool is in use")
         case _:
-            return _retryable(f"{route.host} sent no byte for {route.idle_seconds:g} s")
+            return _retryable(f"{_via(route)} sent no byte for {route.idle_seconds:g} s")
 
 
 def _retryable(problem: str) -> ProviderError:
@@ -94,12 +106,12 @@ async def status_error(response: httpx.Response, body: AsyncIterator[bytes]) -> 
     if location := response.headers.get("location"):
         said = f"it redirects to {location}: put that into base_url"
     if status == 407:
-        said = f"the proxy asks for a user and a password: {said}"
+        said = "the proxy asks for a login, as in HTTP_PROXY=http://USER:PASSWORD@HOST:PORT"
     return ProviderError(
         f"HTTP {status} from {url}: {said or 'the body is empty'}",
         status=status,
         retryable=is_retryable(status),
-        retry_after=_seconds(response.headers.get("retry-after", "")),
+        retry_after=_wait(response.headers),
     )
 
 
@@ -126,10 +138,24 @@ def _said(body: bytes) -> str:
     return cut(" ".join(text.split()), BODY_CHARS)
 
 
-def _seconds(retry_after: str) -> float | None:
-    """Seconds; the header's other form, a date, is not read."""
-    number = retry_after.strip()
-    return float(number) if number.replace(".", "", 1).isdecimal() and number.isascii() else None
+def _wait(headers: httpx.Headers) -> float | None:
+    """The wait that the server asks for, in seconds: it sends a number, or the date of its end."""
+    asked = headers.get("retry-after", "").strip()
+    if asked.replace(".", "", 1).isdecimal() and asked.isascii():
+        return float(asked)
+    until = _moment(asked)
+    if until is None:
+        return None
+    # By the server's clock, which may be another than ours.
+    now = _moment(headers.get("date", ""))
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _moment(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def no_event(response: httpx.Response, head: bytes) -> ProviderError:

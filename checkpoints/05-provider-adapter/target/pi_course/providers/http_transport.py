@@ -1,9 +1,8 @@
 """HTTP to chunks: owns the request, the key, the time-outs, and that the connection is closed."""
 
-import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import cache
 from typing import Protocol
 
@@ -15,12 +14,12 @@ from pi_course.providers.adapter import check
 from pi_course.providers.api_key import ApiKey
 from pi_course.providers.chunks import ProviderChunk, ProviderError, ProviderRequest
 from pi_course.providers.http_failure import Route, is_loopback, no_event, status_error, told
+from pi_course.providers.read_ahead import ReadAhead
 from pi_course.providers.sse import ServerSentEvent, SseDecoder
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 300.0  # without a byte; a reply as a whole may take as long as it likes
 DRAIN_SECONDS = 0.05  # for the end of a body after its last event
-DRAIN_READS = 16
 
 
 class PayloadReader(Protocol):
@@ -82,14 +81,14 @@ class HttpTransport:
         check(signal)
         reader = self._reader()
         async with self._open() as client, self._post(client, request) as response:
-            body = response.aiter_bytes()
+            body = ReadAhead(response.aiter_bytes())
             try:
                 if not response.is_success:
                     raise await status_error(response, body)
                 async for chunk in _read(response, body, reader, signal):
                     yield chunk
             finally:
-                await _let_go(body, DRAIN_SECONDS if reader.done else 0)
+                await body.close(DRAIN_SECONDS if reader.done else 0)
         for chunk in reader.close():
             yield chunk
 
@@ -146,18 +145,6 @@ async def _read(
                 return
     if not any_event:
         raise no_event(response, head)
-
-
-async def _let_go(body: AsyncIterator[bytes], seconds: float) -> None:
-    """Read a body to its end if that comes at once, so that the connection can be used again.
-
-    Otherwise the reading is cancelled inside: generators of httpx that were only dropped would be
-    closed some time later, by tasks that nobody knows.
-    """
-    with suppress(StopAsyncIteration, TimeoutError, httpx.HTTPError):
-        async with asyncio.timeout(seconds):
-            for _ in range(DRAIN_READS):
-                await anext(body)
 
 
 @cache

@@ -61,8 +61,7 @@ class OpenAIPayloadReader:
         if not data or (event.event != "message" and '"choices"' not in data):
             return []
         payload = parse_payload(data)
-        if (usage := object_in(payload, "usage")) is not None:
-            self._read_usage(usage)
+        self._read_usage(payload)
         choices = objects_in(payload, "choices")
         if len(choices) > 1:
             raise invalid(f"choices must hold one choice, found {len(choices)}")
@@ -73,6 +72,7 @@ class OpenAIPayloadReader:
 
     def _chunks(self, choice: JsonObject) -> list[ProviderChunk]:
         chunks: list[ProviderChunk] = []
+        self._read_usage(choice, _CHOICE)  # where some servers put it
         delta = object_in(choice, "delta", _CHOICE) or {}
         if content := text_in(delta, "content", _DELTA):
             self._check_open(_DELTA + "content")
@@ -93,9 +93,11 @@ class OpenAIPayloadReader:
         name, arguments = text_in(function, "name", at), text_in(function, "arguments", at)
         return [ToolChunk(self._calls.index_of(index, id, name, position), id, name, arguments)]
 
-    def _read_usage(self, usage: JsonObject) -> None:
+    def _read_usage(self, fields: JsonObject, at: str = "") -> None:
+        if (usage := object_in(fields, "usage", at)) is None:
+            return
         for field, name in _USAGE.items():
-            if (count := count_in(usage, field, "usage.")) is not None:
+            if (count := count_in(usage, field, at + "usage.")) is not None:
                 self._usage[name] = count
 
     def _read_reason(self, reason: object) -> None:
