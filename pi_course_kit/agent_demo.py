@@ -10,7 +10,6 @@ import asyncio
 import itertools
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,15 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pi_course_kit import sample_project
 from pi_course_kit.agent_talk import COLUMNS, Talk
 
 if TYPE_CHECKING:
     from pi_course.agent_loop import LoopEvent
     from pi_course.messages import AssistantMessage
 
-SAMPLE = Path(__file__).parent / "sample_project"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-OLD, NEW = 'text.split(" ")', "text.split()"
+OLD, NEW = "{', '.join(names[:-1])}, {", "{', '.join(names[:-1])} and {"
 TASK = "The test of this project fails. Find out why, and mend it."
 
 
@@ -37,7 +36,7 @@ def play(on_event: Callable[[LoopEvent], None], say: Callable[[str], object]) ->
 
     with tempfile.TemporaryDirectory(prefix="pi-course-demo-") as name:
         folder = Path(name).resolve() / "project"
-        shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        sample_project.copy_to(folder)
         before, said_before = _test(folder)
         say(f"A copy of a small project lies in {folder}.\n\n> {TASK}\n")
         # The model types `python`, as models do: it has to be this one, which has pytest.
@@ -67,15 +66,19 @@ def _turns() -> list[AssistantMessage]:
     tests = shlex.join(["python", *PYTEST])
     return [
         turn("First I run the test to see what it says.", "bash", command=tests),
-        turn("Four words instead of five. I read the function.", "read", path="words.py"),
         turn(
-            "It splits at spaces alone, so the end of a line joins two words.",
+            'The last name comes without its "and". I read the function.',
+            "read",
+            path="greeting.py",
+        ),
+        turn(
+            "A comma stands before the last name, too. There the word belongs.",
             "edit",
-            path="words.py",
+            path="greeting.py",
             edits=[{"oldText": OLD, "newText": NEW}],
         ),
         turn("Now the test again.", "bash", command=tests),
-        turn("The test passes: split() without an argument takes every kind of space."),
+        turn('The test passes: the last name is joined by "and" now, the others by commas.'),
     ]
 
 

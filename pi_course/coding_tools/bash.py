@@ -8,8 +8,8 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -40,6 +40,8 @@ PASSED_ON = (
     "TZ",
     "TMPDIR",
 )
+
+MOST_REASON_CHARS = 200
 
 Ending: TypeAlias = Literal["exit", "timeout", "abort", "output"]
 
@@ -83,14 +85,20 @@ async def run_command(
     limits: Limits,
 ) -> tuple[Ending, int]:
     """Run it to its end, whichever that is, and give the exit code. Everything goes to `output`."""
-    too_much = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[Ending] = loop.create_future()  # what ends the command
+
+    def comes(ending: Ending) -> None:
+        if not first.done():
+            first.set_result(ending)
 
     def take(data: bytes) -> None:
+        room = limits.bytes - output.bytes  # progress is for the eye, and no second result
         piece = output.take(data)
         if output.bytes > limits.output_bytes:
-            too_much.set()
-        if piece and output.bytes <= limits.bytes:
-            context.report_progress(piece)
+            comes("output")
+        if piece and room > 0:
+            context.report_progress(piece[:room])
 
     pipe = OutputPipe(take)
     try:
@@ -101,17 +109,18 @@ async def run_command(
                 environment=shell.environment,
                 output=pipe.into,
             )
-        pipe.started()
         try:
-            ending = await _first(group.exited, seconds, context.signal, too_much)
+            pipe.started()
+            group.exited.add_done_callback(lambda _: comes("exit"))
+            timer = loop.call_later(seconds, comes, "timeout")
+            with _told_of_abort(context.signal, lambda: comes("abort")):
+                ending = await first
+            timer.cancel()
             if ending == "exit":
                 await pipe.drain(limits.idle_seconds, limits.drain_seconds)
             else:
                 group.send(signal.SIGTERM)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(limits.grace_seconds):
-                        await group.exited.wait()
-                        await pipe.ended.wait()
+                await asyncio.wait([group.exited, pipe.ended], timeout=limits.grace_seconds)
         finally:
             code = await group.end()
     finally:
@@ -119,31 +128,21 @@ async def run_command(
     return ending, code
 
 
-async def _first(
-    exited: asyncio.Event, seconds: float, stop: Signal, too_much: asyncio.Event
-) -> Ending:
-    """Which of the four ends comes first."""
-    ends: dict[Ending, Coroutine[object, object, object]] = {
-        "exit": exited.wait(),
-        "output": too_much.wait(),
-    }
-    if isinstance(stop, AbortSignal):
-        ends["abort"] = stop.wait()
-    tasks: dict[Ending, asyncio.Task[object]] = {
-        ending: asyncio.create_task(wait) for ending, wait in ends.items()
-    }
+@contextmanager
+def _told_of_abort(stop: Signal, tell: Callable[[], None]) -> Generator[None]:
+    if not isinstance(stop, AbortSignal):  # it can be looked at, and not be waited for
+        yield
+        return
+    watcher = asyncio.create_task(_tell(stop, tell))
     try:
-        done, _ = await asyncio.wait(
-            tasks.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        for ending, task in tasks.items():
-            if task in done:
-                return ending
-        return "timeout"
+        yield
     finally:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.wait(tasks.values())
+        watcher.cancel()
+
+
+async def _tell(stop: AbortSignal, tell: Callable[[], None]) -> None:
+    await stop.wait()
+    tell()
 
 
 def bash_tool(shell: Shell, folder: OutputFolder, limits: Limits) -> Tool:
@@ -201,7 +200,8 @@ def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Lim
         case "timeout":
             return f"Command timed out after {seconds:g} s and was ended"
         case "abort":
-            return "Command aborted" if stop.reason is None else f"Command aborted: {stop.reason}"
+            reason = "" if stop.reason is None else f": {stop.reason}"
+            return f"Command aborted{reason[:MOST_REASON_CHARS]}"
         case "output":
             return f"Command wrote more than {limits.output_bytes} bytes and was ended"
         case "exit":

@@ -121,13 +121,13 @@ def _line(text: str, at: int) -> int:
 
 def apply_changes(source: LineEnds, changes: Sequence[Change]) -> str:
     """The original text with the changes in it; everything between them is taken over as it is."""
-    parts: list[str] = []
+    pieces: list[str] = []
     done = 0
     for change in changes:
         start, end = source.place(change.start), source.place(change.end)
-        parts += [source.original[done:start], source.fit(change.new, change.start, change.end)]
+        pieces += [source.original[done:start], source.fit(change.new, change.start, change.end)]
         done = end
-    return "".join([*parts, source.original[done:]])
+    return "".join([*pieces, source.original[done:]])
 
 
 def edit_bytes(
@@ -142,7 +142,7 @@ def edit_bytes(
     if after == data:
         raise ToolRefused(f"{name}: edits[0] to edits[{len(edits) - 1}] together change nothing")
     return after, {
-        "diff": unified_diff(source.text, LineEnds(edited).text, name),
+        "diff": unified_diff(source.text, [(c.start, c.end, c.new) for c in changes], name),
         "bytesBefore": len(data),
         "bytesAfter": len(after),
         "inexact": sorted(change.index for change in changes if not change.exact),

@@ -29,8 +29,6 @@ class LineEnds:
             'x\\r\\ny\\nz\\n'
         """
         first, *rest = new.replace("\r\n", "\n").split("\n")
-        if not rest or not self._pairs:
-            return "\n".join([first, *rest])
         ends = self._ends(start, end)
         return first + "".join(
             ends[min(number, len(ends) - 1)] + line for number, line in enumerate(rest)

@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from pi_course.coding_tools.limits import Limits
 
+LEAST_SHOWN = 4  # bytes: one character at least, whatever a note may take
+
 
 class OutputFolder:
     """Where whole outputs lie. It is made with the first one, and goes with the tools."""
@@ -56,7 +58,7 @@ class OutputTail:
         self._ends += data.count(b"\n")
         self._kept += data
         if self._file is not None:
-            self._write(data)
+            self._write(self._file, data)
         elif self.bytes > self._limits.bytes or self.lines > self._limits.lines:
             self._keep_all()
         if len(self._kept) > 2 * self._limits.bytes:
@@ -71,12 +73,12 @@ class OutputTail:
             except OSError as error:
                 self._problem = error.strerror or "no file could be made"
             else:
-                self._write(self._kept)
+                self._write(self._file, self._kept)
 
-    def _write(self, data: bytes | bytearray) -> None:
-        if self._file is not None and not self._problem:
+    def _write(self, file: BinaryIO, data: bytes | bytearray) -> None:
+        if not self._problem:
             try:
-                self._file.write(data)
+                file.write(data)
             except OSError as error:  # the disk is full; the command goes on
                 self._problem = error.strerror or "it could not be written"
 
@@ -101,7 +103,7 @@ class OutputTail:
         self._keep_all()
         self.close()
         notes = [self._note(self.lines, inside=inside) for inside in (False, True)]
-        room -= max(_bytes(note) for note in notes)
+        room = max(LEAST_SHOWN, room - max(_bytes(note) for note in notes))
         lines, inside = self._last_lines(data, room, self._limits.lines - _lines(status) - 1)
         note = self._note(self.lines - len(lines) + 1, inside=inside)
         end = "\n" if data.endswith(b"\n") else ""

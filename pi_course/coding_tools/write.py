@@ -50,7 +50,7 @@ def replace_file(
             os.fsync(descriptor)
         replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        temporary.unlink()
         raise
     return before is None
 

@@ -8,8 +8,8 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -40,6 +40,8 @@ PASSED_ON = (
     "TZ",
     "TMPDIR",
 )
+
+MOST_REASON_CHARS = 200
 
 Ending: TypeAlias = Literal["exit", "timeout", "abort", "output"]
 
@@ -85,11 +87,13 @@ async def run_command(
     raise NotImplementedError("Lab 8.5: run_command()")
 
 
-async def _first(
-    exited: asyncio.Event, seconds: float, stop: Signal, too_much: asyncio.Event
-) -> Ending:
-    """Which of the four ends comes first."""
-    raise NotImplementedError("Lab 8.5: _first()")
+@contextmanager
+def _told_of_abort(stop: Signal, tell: Callable[[], None]) -> Generator[None]:
+    raise NotImplementedError("Lab 8.5: _told_of_abort()")
+
+
+async def _tell(stop: AbortSignal, tell: Callable[[], None]) -> None:
+    raise NotImplementedError("Lab 8.5: _tell()")
 
 
 def bash_tool(shell: Shell, folder: OutputFolder, limits: Limits) -> Tool:

@@ -3,20 +3,18 @@
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import suppress
 
-READ_BYTES = 64 * 1024
-LAST_READS = 32  # of what lies in the pipe at the end; who still writes may never stop
+READ_BYTES = 64 * 1024  # as much as a pipe holds
 
 
 class OutputPipe:
-    """Gives each piece to `take`. `ended` is set when nobody holds the other end any more."""
+    """Gives each piece to `take`. `ended` is done when nobody holds the other end any more."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
-        self.ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
         self._take = take
         self._pieces = 0
-        self._loop = asyncio.get_running_loop()
         self._from, self.into = os.pipe()
         os.set_blocking(self._from, False)
         self._loop.add_reader(self._from, self._read)
@@ -27,7 +25,7 @@ class OutputPipe:
             os.close(self.into)
             self.into = -1
 
-    def _read(self) -> bool:
+    def _read(self) -> None:
         raise NotImplementedError("Lab 8.5: OutputPipe._read()")
 
     async def drain(self, idle: float, at_most: float) -> None:

@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from pi_course.coding_tools.limits import Limits
 
+LEAST_SHOWN = 4  # bytes: one character at least, whatever a note may take
+
 
 class OutputFolder:
     """Where whole outputs lie. It is made with the first one, and goes with the tools."""
@@ -58,7 +60,7 @@ class OutputTail:
         """Begin the file. All that came so far is still in memory."""
         raise NotImplementedError("Lab 8.5: OutputTail._keep_all()")
 
-    def _write(self, data: bytes | bytearray) -> None:
+    def _write(self, file: BinaryIO, data: bytes | bytearray) -> None:
         raise NotImplementedError("Lab 8.5: OutputTail._write()")
 
     def close(self) -> None:

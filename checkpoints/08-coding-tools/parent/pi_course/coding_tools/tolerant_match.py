@@ -61,7 +61,7 @@ class FoldedText:
         """Where the folded character before `at` ends: blanks that were dropped stay outside."""
         raise NotImplementedError("Lab 8.4: FoldedText._end()")
 
-    def _source(self, at: int, part: int, *, at_start: bool) -> int | None:
+    def _source(self, at: int, part: int) -> int | None:
         raise NotImplementedError("Lab 8.4: FoldedText._source()")
 
 

@@ -1,56 +1,125 @@
-"""A unified diff of two texts, fast where a large file differs in a few places."""
+"""A unified diff of one text, made from the changes that are known anyway.
+
+Nobody has to search two large texts for their differences: that takes long where many lines are
+alike. Only the few lines of each change are compared.
+"""
 
 import difflib
-from collections.abc import Iterable
-from itertools import islice, takewhile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 CONTEXT = 3
+MOST_COMPARED = 400  # lines of one change; a larger one is shown as deleted and added
+
+Span: TypeAlias = tuple[int, int, str]
+"""Start and end in the text, and what takes the place of it."""
 
 
-def unified_diff(before: str, after: str, name: str) -> str:
-    """What `diff -u` shows.
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Lines start to end, counted from 0, become `after`."""
+
+    start: int
+    end: int
+    after: list[str]
+
+
+def unified_diff(before: str, spans: Sequence[Span], name: str) -> str:
+    """What `diff -u` shows. The spans are in order and do not overlap.
 
     Example:
-        >>> print(unified_diff("hello world\\n", "hello durable\\n", "notes.txt"), end="")
+        >>> print(unified_diff("hello world\\n", [(6, 11, "durable")], "notes.txt"), end="")
         --- notes.txt
         +++ notes.txt
         @@ -1 +1 @@
         -hello world
         +hello durable
     """
-    old, new = _lines(before), _lines(after)
-    first = _alike(zip(old, new, strict=False))
-    most = min(len(old), len(new)) - first
-    last = _alike(islice(zip(reversed(old), reversed(new), strict=False), most))
-    # The lines that both texts begin and end with are cut off but for the context: for difflib
-    # they would be the most expensive part.
-    cut = max(0, first - CONTEXT)
-    rest = max(0, last - CONTEXT)
-    old, new = old[cut : len(old) - rest], new[cut : len(new) - rest]
+    lines = _lines(before)
     out = [f"--- {name}\n", f"+++ {name}\n"]
-    for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT):
-        left = _range(cut + group[0][1], cut + group[-1][2])
-        right = _range(cut + group[0][3], cut + group[-1][4])
-        out.append(f"@@ -{left} +{right} @@\n")
-        for tag, old_start, old_end, new_start, new_end in group:
-            if tag == "equal":
-                out += [f" {line}" for line in old[old_start:old_end]]
-            else:
-                out += [f"-{line}" for line in old[old_start:old_end]]
-                out += [f"+{line}" for line in new[new_start:new_end]]
-    ended = [
+    shift = 0
+    for group in _groups(_changed_lines(before, spans)):
+        first = max(0, group[0].start - CONTEXT)
+        last = min(len(lines), group[-1].end + CONTEXT)
+        body: list[str] = []
+        at, more = first, 0
+        for change in group:
+            body += [f" {line}" for line in lines[at : change.start]]
+            body += [f"-{line}" for line in lines[change.start : change.end]]
+            body += [f"+{line}" for line in change.after]
+            at = change.end
+            more += len(change.after) - (change.end - change.start)
+        body += [f" {line}" for line in lines[at:last]]
+        old, new = _range(first, last), _range(first + shift, last + shift + more)
+        out += [f"@@ -{old} +{new} @@\n", *body]
+        shift += more
+    return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in out
-    ]
-    return "".join(ended)
+    )
+
+
+def _changed_lines(text: str, spans: Sequence[Span]) -> Iterator[_Lines]:
+    """The lines that differ, change by change."""
+    waiting = list(reversed(spans))
+    line = counted = 0  # the number of the line in which a change begins
+    while waiting:
+        start = end = text.rfind("\n", 0, waiting[-1][0]) + 1
+        line += text.count("\n", counted, start)
+        counted = start
+        taken: list[Span] = []
+        after = ""
+        # All that shares a line belongs together, and so does the next line when a change has
+        # taken the line end away.
+        while not taken or (end < len(text) and after and not after.endswith("\n")):
+            end = end if not taken else _line_end(text, end + 1)
+            while waiting and (not taken or waiting[-1][0] < end):
+                taken.append(waiting.pop())
+                end = max(end, _line_end(text, taken[-1][1]))
+            after = _replaced(text, start, end, taken)
+        yield from _compared(line, _lines(text[start:end]), _lines(after))
+
+
+def _line_end(text: str, at: int) -> int:
+    """Where the line ends that the character before `at` belongs to."""
+    found = text.find("\n", at - 1)
+    return len(text) if found < 0 else found + 1
+
+
+def _replaced(text: str, start: int, end: int, spans: Sequence[Span]) -> str:
+    parts: list[str] = []
+    for span_start, span_end, new in spans:
+        parts += [text[start:span_start], new]
+        start = span_end
+    return "".join([*parts, text[start:end]])
+
+
+def _compared(line: int, old: list[str], new: list[str]) -> Iterator[_Lines]:
+    if len(old) + len(new) > MOST_COMPARED:
+        yield _Lines(line, line + len(old), new)
+        return
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            yield _Lines(line + start, line + end, new[new_start:new_end])
+
+
+def _groups(changes: Iterator[_Lines]) -> Iterator[list[_Lines]]:
+    """Changes whose context touches stand in one hunk."""
+    group: list[_Lines] = []
+    for change in changes:
+        if group and change.start - group[-1].end > 2 * CONTEXT:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
 
 
 def _lines(text: str) -> list[str]:
     *whole, last = text.split("\n")
     return [f"{line}\n" for line in whole] + ([last] if last else [])
-
-
-def _alike(pairs: Iterable[tuple[str, str]]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _range(start: int, end: int) -> str:

@@ -62,19 +62,19 @@ class FoldedText:
 
     def _start(self, at: int) -> int | None:
         """Where the folded character at `at` begins; None inside of one that was taken apart."""
-        return self._source(at, bisect_right(self._starts, at) - 1, at_start=True)
+        return self._source(at, bisect_right(self._starts, at) - 1)
 
     def _end(self, at: int) -> int | None:
         """Where the folded character before `at` ends: blanks that were dropped stay outside."""
-        return self._source(at, bisect_left(self._starts, at) - 1, at_start=False)
+        return self._source(at, bisect_left(self._starts, at) - 1)
 
-    def _source(self, at: int, part: int, *, at_start: bool) -> int | None:
+    def _source(self, at: int, part: int) -> int | None:
         if part < 0:
             return at
         start, end = self._sources[part]
         if at >= self._ends[part]:
             return end + at - self._ends[part]
-        return start if at_start and at == self._starts[part] else None
+        return start if at == self._starts[part] else None
 
 
 def _folded_part(part: str) -> str:
