@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ def say(text: str, *, err: bool = False) -> None:
     """Print sentences. On a terminal long lines are folded, each under its own indent; no word
     is cut, and no `quoted command`: it can be copied whole.
     """
-    if click.get_text_stream("stderr" if err else "stdout").isatty():
+    if (sys.stderr if err else sys.stdout).isatty():
         text = "\n".join(map(folded, text.split("\n")))
     click.echo(text, err=err)
 
