@@ -41,8 +41,8 @@ class Screen:
             case agent_loop.AssistantMessageSaved(message):
                 self._end_text()
                 if message.stop_reason in ("error", "aborted"):
-                    said = message.error_message or message.stop_reason
-                    self.line(f"[{message.stop_reason}] {plain(said)}", "red")
+                    said = (message.error_message or "").removeprefix(f"{message.stop_reason}: ")
+                    self.line(f"[{message.stop_reason}] {plain(said)}".rstrip(), "red")
             case agent_loop.ToolStart(call):
                 self._calls[call.id] = _Shown(in_words(call))
                 self._head(call.id)
@@ -99,10 +99,7 @@ class Screen:
         lines = plain(diff or text_in(result.content)).rstrip("\n").split("\n")
         there = len(shown.lines) if lines[: len(shown.lines)] == shown.lines else 0
         first = FIRST if there == 0 else 0
-        lines = lines[there:]
-        left_out = len(lines) - first - LAST
-        if left_out > 1:
-            lines[first : first + left_out] = [f"... {left_out} more lines"]
+        lines = _elided(lines[there:], first, LAST)
         for line in lines if any(lines) or not there else ():
             colour = _DIFF.get(line[:1]) if diff else "red" if result.is_error else None
             self._write(click.style(cut("    " + (line or ""), WIDTH).rstrip(), fg=colour) + "\n")
@@ -143,6 +140,43 @@ def in_words(call: ToolCall) -> str:
         shown = _as_json(value)
         said += f"  {name}={shown if len(shown) <= 20 else '...'}"
     return plain(said).replace("\n", "\\n")
+
+
+def change_in(call: ToolCall) -> str:
+    """What a call would change, as a person should see it before saying yes."""
+    match call.arguments:
+        case {"command": str(command)}:  # whole: what is left out could be what matters
+            return _indented(command.split("\n"))
+        case {"content": str(content)}:
+            lines = [f"+{line}" for line in content.rstrip("\n").split("\n")]
+        case {"edits": edits}:
+            listed = cast("Iterable[object]", edits if isinstance(edits, list | tuple) else ())
+            lines = [line for edit in listed for line in _replaced(edit)]
+        case _:
+            lines = []
+    return _indented(_elided(lines, FIRST, LAST))
+
+
+def _indented(lines: list[str]) -> str:
+    return "".join(f"    {plain(line)}\n" for line in lines)
+
+
+def _replaced(edit: object) -> list[str]:
+    match edit:
+        case {"oldText": str(old), "newText": str(new)}:
+            return [f"-{line}" for line in old.split("\n")] + [
+                f"+{line}" for line in new.split("\n")
+            ]
+        case _:
+            return []
+
+
+def _elided(lines: list[str], first: int, last: int) -> list[str]:
+    """The first and the last lines; between them how many are left out, if it is more than one."""
+    left_out = len(lines) - first - last
+    if left_out <= 1:
+        return lines
+    return [*lines[:first], f"... {left_out} more lines", *lines[first + left_out :]]
 
 
 def _as_json(value: Any) -> str:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pi_course_kit.agent_screen import in_words
+from pi_course_kit.agent_screen import change_in, in_words
 from pi_course_kit.terminal import until_done
+from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
     from pi_course.agent_loop import AgentRunResult, LoopEvent, Refused
@@ -87,7 +88,8 @@ class Talk:
         if self._ask is None:
             return Refused("nobody is there to allow it; the user can start it with --yes")
         answer = self._ask(
-            f"It wants to run: {in_words(call)}\nMay it write and run commands in {self._folder}?"
+            f"  It wants to {cut(in_words(call), 60)}\n{change_in(call)}"
+            f"May it write and run commands in {self._folder}?"
         )
         if answer is None:
             self._controller.abort("Ctrl-C")

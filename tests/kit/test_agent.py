@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
 import subprocess
-import threading
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply, Turn
+from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply
+from tests.kit.talking import Terminal, served
 from tests.kit.test_agent_demo import AGENT
 
 HELLO = Call("call_1", "read", '{"path": "notes.txt"}')
@@ -30,36 +28,15 @@ READ_AND_EDIT = [
 ]
 
 
-@contextmanager
-def serving(turns: list[Turn]) -> Iterator[LoopbackServer]:
-    """The server in a thread of its own: the agent under test is another process."""
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-    ready = threading.Event()
-    server = LoopbackServer(turns)
-
-    async def run() -> None:
-        stop = asyncio.Event()
-        async with server:
-            started.append((asyncio.get_running_loop(), stop))
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(run(),))
-    thread.start()
-    ready.wait(10)
-    try:
-        yield server
-    finally:
-        loop, stop = started[0]
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+def at(server: LoopbackServer) -> list[str]:
+    return ["--base-url", server.openai_url, "--model", "m"]
 
 
 def agent(
     folder: Path, server: LoopbackServer, *options: str, typed: str = ""
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*AGENT, str(folder), "--base-url", server.openai_url, "--model", "m", *options],
+        [*AGENT, str(folder), *at(server), *options],
         input=typed,
         capture_output=True,
         encoding="utf-8",
@@ -76,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_one_prompt_reads_edits_and_ends(folder: Path) -> None:
-    with serving(list(READ_AND_EDIT)) as server:
+    with served(READ_AND_EDIT) as server:
         done = agent(folder, server, "--print", "say durable", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello durable\n"
@@ -93,7 +70,7 @@ def test_one_prompt_reads_edits_and_ends(folder: Path) -> None:
 
 
 def test_without_a_person_nothing_is_changed(folder: Path) -> None:
-    with serving(list(READ_AND_EDIT)) as server:
+    with served(READ_AND_EDIT) as server:
         done = agent(folder, server, "--print", "say durable")
     assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
     assert "not run: edit" in done.stdout
@@ -101,7 +78,7 @@ def test_without_a_person_nothing_is_changed(folder: Path) -> None:
 
 
 def test_json_is_one_event_a_line(folder: Path) -> None:
-    with serving(list(READ_AND_EDIT)) as server:
+    with served(READ_AND_EDIT) as server:
         done = agent(folder, server, "--print", "say durable", "--yes", "--json")
     events = [json.loads(line) for line in done.stdout.split("\n") if line]
     kinds = [event["type"] for event in events]
@@ -114,7 +91,7 @@ def test_json_is_one_event_a_line(folder: Path) -> None:
 
 
 def test_a_run_that_fails_ends_with_exit_code_1(folder: Path) -> None:
-    with serving([Answer(b'{"error": {"message": "no such model"}}', status=404)]) as server:
+    with served([Answer(b'{"error": {"message": "no such model"}}', status=404)]) as server:
         done = agent(folder, server, "--print", "hi", "--yes")
     assert done.returncode == 1
     assert "no such model" in done.stdout
@@ -122,7 +99,7 @@ def test_a_run_that_fails_ends_with_exit_code_1(folder: Path) -> None:
 
 def test_control_characters_of_a_repository_do_not_reach_the_terminal(folder: Path) -> None:
     (folder / "notes.txt").write_text("\x1b]0;gone\x07\n", encoding="utf-8", newline="\n")
-    with serving([Reply(calls=(HELLO,)), Reply(text="a \x1b[2J b")]) as server:
+    with served([Reply(calls=(HELLO,)), Reply(text="a \x1b[2J b")]) as server:
         done = agent(folder, server, "--print", "look")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\x1b" not in done.stdout and "\x07" not in done.stdout
@@ -130,7 +107,7 @@ def test_control_characters_of_a_repository_do_not_reach_the_terminal(folder: Pa
 
 
 def test_lines_at_a_prompt_are_one_conversation(folder: Path) -> None:
-    with serving([Reply(text="First."), Reply(text="Second.")]) as server:
+    with served([Reply(text="First."), Reply(text="Second.")]) as server:
         done = agent(folder, server, typed="one\n/history\ntwo\n/nonsense\n/quit\n")
     assert done.returncode == 0, done.stderr
     assert "There is no /nonsense" in done.stdout
@@ -139,29 +116,84 @@ def test_lines_at_a_prompt_are_one_conversation(folder: Path) -> None:
     assert roles == ["system", "user", "assistant", "user"]
 
 
+@contextmanager
+def terminal(folder: Path, server: LoopbackServer) -> Generator[Terminal]:
+    made = Terminal([*AGENT, str(folder), *at(server)], folder)
+    try:
+        made.until("\n> ")
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_person_sees_the_change_before_saying_yes_and_is_asked_once(folder: Path) -> None:
+    again = Call("call_3", "bash", '{"command": "echo once more"}')
+    turns = [*READ_AND_EDIT[:2], Reply(calls=(again,)), READ_AND_EDIT[2]]
+    with served(turns) as server, terminal(folder, server) as talk:
+        talk.press("say durable\r")
+        asked = talk.until("[y/N] ")
+        assert "  It wants to edit notes.txt" in asked
+        assert "    -world\n    +durable\n" in asked
+        assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
+        talk.press("y\r")
+        rest = talk.until("durable now.")
+    assert "[y/N]" not in rest
+    assert "    once more\n" in rest
+
+
+def test_a_no_is_told_to_the_model(folder: Path) -> None:
+    with served(READ_AND_EDIT) as server, terminal(folder, server) as talk:
+        talk.press("say durable\r")
+        talk.until("[y/N] ")
+        talk.press("\r")
+        talk.until("durable now.")
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
+    assert "the user did not allow it" in str(server.requests[-1].body)
+
+
+def test_ctrl_c_at_the_question_ends_the_run_and_changes_nothing(folder: Path) -> None:
+    with served([*READ_AND_EDIT[:2], Reply(text="Here again.")]) as server:
+        with terminal(folder, server) as talk:
+            talk.press("say durable\r")
+            talk.until("[y/N] ")
+            talk.press("\x03")
+            talk.until("\n> ")
+            talk.press("and now?\r")
+            talk.until("Here again.")
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
+
+
 def test_ctrl_c_ends_the_run_and_keeps_the_conversation(folder: Path) -> None:
     stalled = Answer(Reply(text="I begin and then"), stall_after=600)
-    with serving([stalled, Reply(text="Here again.")]) as server:
-        process = subprocess.Popen(
-            [*AGENT, str(folder), "--base-url", server.openai_url, "--model", "m"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        )
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write("one\n")
-        process.stdin.flush()
-        seen = ""
-        while "I begin" not in seen:
-            seen += process.stdout.read(1)
-        os.kill(process.pid, signal.SIGINT)
-        rest, _ = process.communicate("two\n/quit\n", timeout=60)
-    assert process.returncode == 0, seen + rest
-    assert "[aborted]" in rest
-    assert "Here again." in rest
+    with served([stalled, Reply(text="Here again.")]) as server:
+        with terminal(folder, server) as talk:
+            talk.press("one\r")
+            talk.until("I begin")
+            talk.press("\x03")
+            talk.until("[aborted] Ctrl-C\n")
+            talk.until("> ")
+            talk.press("two\r")
+            talk.until("Here again.")
     said = [m["content"] for m in server.requests[1].body["messages"] if m["role"] == "user"]
     assert said == ["one", "two"]
+
+
+def test_ctrl_c_stops_a_command_and_leaves_nothing_running(folder: Path) -> None:
+    program = "import time; print('begun', flush=True); time.sleep(600)"
+    call = Call("call_1", "bash", json.dumps({"command": f'{sys.executable} -c "{program}"'}))
+    with served([Reply(calls=(call,)), Reply(text="Here again.")]) as server:
+        with terminal(folder, server) as talk:
+            talk.press("wait\r")
+            talk.until("[y/N] ")
+            talk.press("y\r")
+            talk.until("    begun\n")
+            talk.press("\x03")
+            talk.until("aborted")
+            talk.until("\n> ")
+            talk.press("two\r")
+            talk.until("Here again.")
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, encoding="utf-8")
+    assert program not in left.stdout
 
 
 @pytest.mark.parametrize(
