@@ -120,9 +120,12 @@ def text_in(content: Iterable[TextContent]) -> str:
     return "".join(block.text for block in content)
 
 
+def _fields(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
 def _diff_in(details: object) -> str:
-    fields = cast("Mapping[str, object]", details if isinstance(details, Mapping) else {})
-    diff = fields.get("diff")
+    diff = _fields(details).get("diff")
     return diff if isinstance(diff, str) else ""
 
 
@@ -131,10 +134,10 @@ def in_words(call: ToolCall) -> str:
 
     The first argument says what a call is about; the rest follows where it is short.
     """
-    arguments = call.arguments
-    if not isinstance(arguments, Mapping) or not arguments:
-        return plain(f"{call.name} {_as_json(arguments)}")
-    (_, first), *rest = cast("Mapping[str, object]", arguments).items()
+    arguments = _fields(call.arguments)
+    if not arguments:
+        return plain(f"{call.name} {_as_json(call.arguments)}")
+    (_, first), *rest = arguments.items()
     said = f"{call.name} {first if isinstance(first, str) else _as_json(first)}"
     for name, value in rest:
         shown = _as_json(value)
@@ -144,7 +147,7 @@ def in_words(call: ToolCall) -> str:
 
 def change_in(call: ToolCall) -> str:
     """What a call would change, as a person should see it before saying yes."""
-    match call.arguments:
+    match _fields(call.arguments):
         case {"command": str(command)}:  # whole: what is left out could be what matters
             return _indented(command.split("\n"))
         case {"content": str(content)}:
@@ -162,7 +165,7 @@ def _indented(lines: list[str]) -> str:
 
 
 def _replaced(edit: object) -> list[str]:
-    match edit:
+    match _fields(edit):
         case {"oldText": str(old), "newText": str(new)}:
             return [f"-{line}" for line in old.split("\n")] + [
                 f"+{line}" for line in new.split("\n")
