@@ -31,6 +31,7 @@ COMMANDS = {
     "status": "Show your progress and your predictions.",
     "doctor": "Look for what is missing or wrong on this machine.",
     "chat": "Talk with a model in the terminal.",
+    "agent": "Let an agent read, edit and run what is in a folder.",
     "demo": "Play a short demonstration.",
     "verify": "Prove the chapters: red parents, green targets, faults.",
     "dev": "Tools for those who change the course.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,13 +17,22 @@ WIDTH = 80
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text with its long lines folded, each under its own indent; no word is cut, and no
-    `quoted command`: it can be copied whole.
+    """Print sentences. On a terminal long lines are folded, each under its own indent; no word
+    is cut, and no `quoted command`: it can be copied whole.
     """
-    click.echo("\n".join(map(_folded, text.split("\n"))), err=err)
+    if (sys.stderr if err else sys.stdout).isatty():
+        text = "\n".join(map(folded, text.split("\n")))
+    click.echo(text, err=err)
 
 
-def _folded(line: str) -> str:
+def folded(line: str) -> str:
+    """A line in at most 80 columns.
+
+    Example:
+        >>> print(folded("  " + "word " * 15 + "run `pi-course check --lab 3.1` there."))
+          word word word word word word word word word word word word word word word run
+          `pi-course check --lab 3.1` there.
+    """
     if len(line) <= WIDTH:
         return line
     indent = line[: len(line) - len(line.lstrip())]

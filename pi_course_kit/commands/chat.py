@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import importlib
-import io
 import shutil
-import sys
 import textwrap
 import traceback
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pi_course_kit import endpoint as endpoints
+from pi_course_kit import terminal
 from pi_course_kit.endpoint import Endpoint
 from pi_course_kit.errors import CourseError
 
@@ -33,12 +30,7 @@ HELP = """\
 Ctrl-C    stops an answer and keeps the conversation; a second one ends
 """
 INDENT = " " * 16
-TICK = 0.25  # seconds
 GRACE = 2.0  # seconds that a model has to end its answer after Ctrl-C
-
-# What a model writes may not move the cursor or ring the bell.
-CONTROLS = {*range(32), *range(127, 160)} - {ord("\n"), ord("\t")}
-SHOWN: dict[int, str | None] = {**dict.fromkeys(CONTROLS, "\ufffd"), ord("\r"): None}
 
 
 @click.command("chat")
@@ -60,7 +52,7 @@ def command(
         raise CourseError("--delay-ms is for the offline answers: leave it or --base-url out.")
     folder = endpoints.serve_runtime(mine, needs=4 if endpoint is None else 5)
     talk = Talk(_conversation(system, endpoint, delay_ms), folder)
-    _settle_terminal()
+    terminal.settle()
     click.echo(_banner(endpoint, folder))
     talk.lines()
     count = len(talk.conversation.messages)
@@ -101,16 +93,6 @@ def _banner(endpoint: Endpoint | None, folder: Path | None) -> str:
     return "\n".join([*lines, KEYS])
 
 
-def _settle_terminal() -> None:
-    for stream in (sys.stdin, sys.stdout):
-        # A byte that is no character, or a character that the terminal lacks, ends no talk.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    with contextlib.suppress(ImportError):
-        # Cursor keys and earlier lines at the prompt. Windows has its own.
-        importlib.import_module("readline")
-
-
 class Talk:
     """Lines until the user leaves. Each answer runs in an event loop of its own."""
 
@@ -119,36 +101,10 @@ class Talk:
         self.answered = False
         self.failed = False
         self._folder = folder
-        self._stopped = False  # by Ctrl-C, and nothing was typed since: the next one leaves
-
-    def lines(self) -> None:
-        while True:
-            try:
-                line = input("> ").strip()
-                if line in ("/quit", "/exit"):
-                    return
-                self._take(line)
-            except EOFError:
-                click.echo()
-                return
-            except KeyboardInterrupt:
-                click.echo()
-                if self._stopped:
-                    return
-                self._stopped = True
-                click.echo("(Ctrl-C again ends, as Ctrl-D and /quit do)")
-
-    def _take(self, line: str) -> None:
-        if line:
-            self._stopped = False
-        if line == "/history":
-            click.echo(_history(self.conversation))
-        elif line == "/help":
-            click.echo(HELP)
-        elif line.startswith("/"):
-            click.echo(f"There is no {line.split()[0]}: /help shows what there is.\n")
-        elif line:
-            asyncio.run(self._answer(line))
+        self._lines = terminal.Lines(
+            self._answer, {"/history": lambda: _history(conversation), "/help": lambda: HELP}
+        )
+        self.lines = self._lines.read
 
     async def _answer(self, line: str) -> None:
         """The answer, typed out. After Ctrl-C a model deaf to its signal is left behind."""
@@ -156,13 +112,8 @@ class Talk:
 
         controller = AbortController()
         said = asyncio.create_task(self.conversation.say(line, _write, signal=controller.signal))
-        try:
-            while not said.done():
-                # A Ctrl-C that comes just before the loop sleeps wakes nobody: no long sleep.
-                await asyncio.wait({said}, timeout=TICK)
-        except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
-            self._stopped = True
-            controller.abort("Ctrl-C")
+        if await terminal.until_done(said, controller.abort):
+            self._lines.stopped = True
             await asyncio.wait({said}, timeout=GRACE)
         if not said.done():
             said.cancel()
@@ -177,13 +128,13 @@ class Talk:
             _write(f"\n[error] {type(error).__name__}: {error}{_place(error, self._folder)}\n\n")
             message = None
         self.answered |= message is not None
-        self.failed |= message is None and not self._stopped
+        self.failed |= message is None and not self._lines.stopped
 
 
 def _write(text: str) -> None:
     from pi_course.chat import type_out
 
-    type_out(text.translate(SHOWN))
+    type_out(terminal.plain(text))
 
 
 def _place(error: Exception, folder: Path) -> str:
@@ -203,7 +154,7 @@ def _history(conversation: Conversation) -> str:
     lines: list[str] = []
     for place, message in enumerate(conversation.messages):
         head = f"{place:>3}  {message.role:<11}"
-        for line in text_of(message).translate(SHOWN).split("\n"):
+        for line in terminal.plain(text_of(message)).split("\n"):
             # A system prompt of several lines keeps them; only the long ones are wrapped.
             text = textwrap.fill(line, width, initial_indent=head, subsequent_indent=INDENT)
             lines.append(text or head.rstrip())

@@ -280,12 +280,6 @@ def test_acceptance_keeps_answers_and_asks_the_open_ones_again(
     assert [answer["mine"] for answer in kept] == ["one", "better", "better", "better"]
 
 
-def test_long_lines_of_a_command_are_folded_at_80_columns(fake_course: Path) -> None:
-    wrong = call("accept", "77")
-    assert wrong.exit_code == 2
-    assert max(map(len, wrong.output.split("\n"))) <= 80
-
-
 def test_a_snapshot_is_written_to_a_new_folder_only(fake_course: Path, tmp_path: Path) -> None:
     assert call("dev", "snapshot", "2", str(tmp_path / "snap")).exit_code == 0
     assert (tmp_path / "snap/pi_course/greet.py").is_file()

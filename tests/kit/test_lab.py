@@ -228,7 +228,7 @@ def test_a_port_in_use_is_named() -> None:
         result = CliRunner().invoke(main, ["lab", "--no-browser", "--port", str(port)])
     assert result.exit_code == 2
     assert f"Port {port} of 127.0.0.1 can't be used" in result.output
-    assert len(result.output.strip().split("\n")) <= 3
+    assert len(result.output.strip().split("\n")) <= 2
 
 
 def test_a_workspace_that_cannot_be_written_is_named(

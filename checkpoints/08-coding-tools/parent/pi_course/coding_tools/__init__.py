@@ -1,0 +1,36 @@
+"""Four tools that let a model work in a folder: read, write, edit and bash."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pi_course.coding_tools.bash import bash_shell, bash_tool, child_environment
+from pi_course.coding_tools.edit import edit_tool
+from pi_course.coding_tools.limits import DEFAULT_LIMITS, Limits
+from pi_course.coding_tools.mutation_queue import MutationQueue
+from pi_course.coding_tools.output_tail import OutputFolder
+from pi_course.coding_tools.paths import Workspace
+from pi_course.coding_tools.read import read_tool
+from pi_course.coding_tools.refusal import ToolRefused
+from pi_course.coding_tools.sandbox import sandboxed
+from pi_course.coding_tools.write import write_tool
+from pi_course.tool import ToolRegistry
+
+Containment: TypeAlias = Literal["workspace", "unrestricted", "sandbox"]
+
+
+def create_coding_tools(
+    cwd: str | Path,
+    *,
+    containment: Containment = "workspace",
+    limits: Limits = DEFAULT_LIMITS,
+    environment: Mapping[str, str] | None = None,
+) -> ToolRegistry:
+    """read, write, edit and bash for a folder. May be made outside of any event loop.
+
+    "workspace" keeps read, write and edit inside the folder, and leaves bash free: a guardrail.
+    "sandbox" isolates bash as well, and raises SandboxUnavailable where that can't be done.
+    "unrestricted" lets all of them go anywhere. `environment` is added to the few variables that
+    commands get.
+    """
+    raise NotImplementedError("Lab 8.6: create_coding_tools()")

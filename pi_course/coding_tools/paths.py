@@ -1,0 +1,65 @@
+"""Which file a path means, and whether it lies in the workspace.
+
+This is a guardrail against a model's mistakes, and no sandbox. Between the check and the moment
+when the file is opened, another process can put a link into the place of a folder. And whoever
+may run commands needs no file tool to reach any file.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pi_course.coding_tools.lookalikes import plain
+from pi_course.coding_tools.refusal import ToolRefused
+
+
+class Workspace:
+    """The folder at which paths start. `readable` are folders outside that read may look into."""
+
+    def __init__(
+        self, root: Path, *, contained: bool = True, readable: Iterable[Path] = ()
+    ) -> None:
+        self.root = Path(os.path.realpath(root))
+        self._contained = contained
+        self._readable = tuple(Path(os.path.realpath(folder)) for folder in readable)
+
+    def locate(self, given: str) -> Path:
+        """The place that a path names, links and `..` as they are. Nothing is checked yet."""
+        if not given:
+            raise ToolRefused("path is empty: name a file, such as README.md")
+        if "\0" in given:
+            raise ToolRefused(f"{given!r}: no path holds a NUL character")
+        return self.root / os.path.expanduser(given)
+
+    def to_write(self, given: str) -> Path:
+        return self._real(given, (self.root,))
+
+    def to_read(self, given: str) -> Path:
+        return self._real(given, (self.root, *self._readable))
+
+    def _real(self, given: str, roots: Iterable[Path]) -> Path:
+        """The path with all links followed, also those that lead to nothing yet."""
+        path = self._inside(given, self.locate(given), roots)
+        if os.path.lexists(path):
+            return path
+        return self._inside(given, spelled_on_disk(path), roots)
+
+    def _inside(self, given: str, path: Path, roots: Iterable[Path]) -> Path:
+        real = Path(os.path.realpath(path))
+        if self._contained and not any(real.is_relative_to(root) for root in roots):
+            raise ToolRefused(f"{given}: it leads out of the workspace, where files are off limits")
+        return real
+
+
+def spelled_on_disk(path: Path) -> Path:
+    """The one neighbour whose name looks like that of `path`, or `path` itself.
+
+    Screenshots are named with odd spaces and curly quotes, and some systems take accents apart.
+    A model can't see that and writes the plain name.
+    """
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return path  # whoever opens it gets the reason
+    alike = [name for name in names if plain(name) == plain(path.name)]
+    return path.parent / alike[0] if len(alike) == 1 else path

@@ -1,0 +1,150 @@
+"""`pi-course agent`: prompts in, runs of the agent loop on a folder, until the user leaves.
+
+The loop and the tools are those of the chapters; what is here is the person at the terminal: who
+is asked before something is changed, and whose Ctrl-C stops a run and keeps the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pi_course_kit.agent_screen import change_in, in_words
+from pi_course_kit.terminal import until_done
+from pi_course_kit.values import cut
+
+if TYPE_CHECKING:
+    from pi_course.agent_loop import AgentRunResult, LoopEvent, Refused
+    from pi_course.messages import AgentMessage, Model, ToolCall
+    from pi_course.tool import ToolRegistry
+
+SYSTEM = """\
+You are a coding agent. You work in the folder {folder} with the tools that you have.
+Read a file before you edit it. After a change, run what shows that it works.
+Say in a sentence or two what you did."""
+COLUMNS = "74"  # for what programs print: it stands indented on a screen of 80
+CHANGES = ("write", "edit", "bash")  # the tools that can change something
+# Asks the person; None says that the run should stop.
+Ask = Callable[[str], bool | None]
+
+
+class Talk:
+    """One conversation with one model about one folder."""
+
+    def __init__(
+        self,
+        model: Model,
+        tools: ToolRegistry,
+        folder: Path,
+        on_event: Callable[[LoopEvent], None],
+        ask: Ask | None,
+        *,
+        allowed: bool = False,
+    ) -> None:
+        from pi_course.abort import AbortController
+        from pi_course.messages import SystemMessage
+
+        self._model = model
+        self._tools = tools
+        self._folder = folder
+        self._on_event = on_event
+        self._ask = ask
+        self._allowed = allowed
+        self._controller = AbortController()
+        system = SystemMessage(content=SYSTEM.format(folder=folder), timestamp=0)
+        self.messages: tuple[AgentMessage, ...] = (system,)
+
+    async def prompt(self, text: str) -> AgentRunResult:
+        """One run. Ctrl-C ends it as aborted, and what was done so far stays in the talk."""
+        from pi_course.abort import AbortController
+        from pi_course.agent_loop import LoopHooks, run_agent_loop
+        from pi_course.messages import AgentContext, user_message
+
+        self._controller = AbortController()
+        run = asyncio.create_task(
+            run_agent_loop(
+                model=self._model,
+                tools=self._tools,
+                context=AgentContext([*self.messages, user_message(text)]),
+                signal=self._controller.signal,
+                on_event=self._on_event,
+                hooks=LoopHooks(before_tool_call=self._permitted),
+            )
+        )
+        if await until_done(run, self._controller.abort):
+            await asyncio.wait({run})  # the loop gives everything a moment, and no more
+        self.messages = run.result().messages
+        return run.result()
+
+    async def _permitted(self, call: ToolCall) -> ToolCall | Refused:
+        from pi_course.agent_loop import Refused
+
+        if self._allowed or call.name not in CHANGES:
+            return call
+        if self._ask is None:
+            return Refused("nobody is there to allow it; the user can start it with --yes")
+        answer = self._ask(
+            f"  It wants to {cut(in_words(call), 60)}\n{change_in(call)}"
+            f"May it write and run commands in {self._folder}?"
+        )
+        if answer is None:
+            self._controller.abort("Ctrl-C")
+        self._allowed = bool(answer)
+        return call if self._allowed else Refused("the user did not allow it")
+
+
+def ask_at_terminal(question: str) -> bool | None:
+    """Yes or no; None after Ctrl-C. It waits for the key with the event loop: nothing runs then."""
+    # asyncio's own handler would only note the Ctrl-C, and the prompt would stay.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(f"\n{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+    except KeyboardInterrupt:
+        return None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def json_line(event: LoopEvent) -> str | None:
+    """An event as one line; None for what others repeat. A partial is the sum of its deltas."""
+    from pi_course import agent_loop, messages
+
+    line: dict[str, Any]
+    match event:
+        case agent_loop.ModelEventSeen(messages.TextDelta() | messages.ToolCallDelta() as delta):
+            line = {
+                "type": delta.type,
+                "contentIndex": delta.content_index,
+                "delta": delta.delta,
+            }
+        case agent_loop.AssistantMessageSaved(message):
+            line = {"type": "message", "message": _wire(message)}
+        case agent_loop.MessageAdded(message):
+            line = {"type": "message", "message": _wire(message)}
+        case agent_loop.ToolStart(call):
+            line = {"type": "tool_start", "call": _wire(call)}
+        case agent_loop.ToolProgress(call_id, content):
+            line = {
+                "type": "tool_progress",
+                "callId": call_id,
+                "content": [_wire(block) for block in content],
+            }
+        case agent_loop.ToolEnd(result):
+            line = {"type": "tool_end", "result": _wire(result)}
+        case agent_loop.ToolSkipped(result):
+            line = {"type": "tool_skipped", "result": _wire(result)}
+        case agent_loop.LoopEnd(reason):
+            line = {"type": "end", "reason": reason}
+        case _:
+            return None
+    return json.dumps(line, ensure_ascii=False)
+
+
+def _wire(value: Any) -> Any:
+    return value.model_dump(mode="json")

@@ -1,0 +1,97 @@
+"""A person at a terminal: lines in, something done for each, and what Ctrl-C means meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import io
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import click
+
+TICK = 0.25  # seconds
+# What a model or a tool says may not move the cursor, ring the bell or turn the writing around.
+_CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_SHOWN: dict[int, str | None] = {
+    **dict.fromkeys(_CONTROLS - {ord("\n"), ord("\t")}, "\ufffd"),
+    ord("\r"): None,
+}
+
+
+def plain(text: str) -> str:
+    """Text from outside, with its control characters made visible.
+
+    Example:
+        >>> ascii(plain("a title\\x1b]0;gone\\r\\n"))
+        "'a title\\\\ufffd]0;gone\\\\n'"
+    """
+    return text.translate(_SHOWN)
+
+
+def settle() -> None:
+    """Make the streams forgiving, and give the prompt its cursor keys."""
+    for stream in (sys.stdin, sys.stdout):
+        # A byte that is no character, or a character that the terminal lacks, ends no talk.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    with contextlib.suppress(ImportError):
+        # Cursor keys and earlier lines at the prompt. Windows has its own.
+        importlib.import_module("readline")
+
+
+class Lines:
+    """Lines until the user leaves; each but a /command is answered in an event loop of its own.
+
+    `commands` maps a /command to what it prints.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[str], Coroutine[Any, Any, None]],
+        commands: Mapping[str, Callable[[], str]],
+    ) -> None:
+        self._answer = answer
+        self._commands = commands
+        self.stopped = False  # by Ctrl-C, and nothing was typed since: the next one leaves
+
+    def read(self) -> None:
+        while True:
+            try:
+                line = input("> ").strip()
+                if line in ("/quit", "/exit"):
+                    return
+                self._take(line)
+            except EOFError:
+                click.echo()
+                return
+            except KeyboardInterrupt:
+                click.echo()
+                if self.stopped:
+                    return
+                self.stopped = True
+                click.echo("(Ctrl-C again ends, as Ctrl-D and /quit do)")
+
+    def _take(self, line: str) -> None:
+        if line:
+            self.stopped = False
+        if line in self._commands:
+            click.echo(self._commands[line]())
+        elif line.startswith("/"):
+            click.echo(f"There is no {line.split()[0]}: /help shows what there is.\n")
+        elif line:
+            asyncio.run(self._answer(line))
+
+
+async def until_done(task: asyncio.Task[Any], stop: Callable[[str], object]) -> bool:
+    """Wait for a task. The first Ctrl-C is given to `stop`, and then this returns True."""
+    try:
+        while not task.done():
+            # A Ctrl-C that comes just before the loop sleeps wakes nobody: no long sleep.
+            await asyncio.wait({task}, timeout=TICK)
+    except asyncio.CancelledError:  # what asyncio.run makes of the first Ctrl-C
+        stop("Ctrl-C")
+        return True
+    return False
