@@ -97,7 +97,7 @@ async def run_command(
         piece = output.take(data)
         if output.bytes > limits.output_bytes:
             comes("output")
-        if piece and room > 0:
+        if room > 0:
             context.report_progress(piece[:room])
 
     pipe = OutputPipe(take)
