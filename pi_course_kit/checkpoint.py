@@ -79,6 +79,19 @@ class PiFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Scenario:
+    """Code with `async def scenario(trace)`, to be run on two packages and compared.
+
+    `lab` is the one whose behaviour it shows.
+    """
+
+    id: str
+    title: str
+    lab: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Survivor:
     """A mutant that the focused test may miss, with the reason why."""
 
@@ -113,6 +126,7 @@ class Checkpoint:
     questions: tuple[Question, ...]
     pi: tuple[PiFact, ...]
     mutants: tuple[Survivor, ...]
+    scenarios: tuple[Scenario, ...] = ()
 
     @property
     def nn(self) -> str:
@@ -151,6 +165,15 @@ class Checkpoint:
                 return fault
         known = ", ".join(fault.id for fault in self.faults) or "none"
         raise CourseError(f"Chapter {self.nn} has no fault {name!r}. Its faults are: {known}.")
+
+    def scenario(self, name: str) -> Scenario:
+        for scenario in self.scenarios:
+            if scenario.id == name:
+                return scenario
+        known = ", ".join(scenario.id for scenario in self.scenarios) or "none"
+        raise CourseError(
+            f"Chapter {self.nn} has no scenario {name!r}. Its scenarios are: {known}."
+        )
 
 
 def load(folder: Path) -> Checkpoint:
@@ -210,6 +233,11 @@ def _checkpoint(folder: Path, table: Mapping[str, Any]) -> Checkpoint:
         ),
         pi=_rows(table, "pi", lambda row: PiFact(row["version"], row["text"])),
         mutants=_rows(table, "mutants", lambda row: Survivor(row["id"], row["reason"])),
+        scenarios=_rows(
+            table,
+            "scenarios",
+            lambda row: Scenario(row["id"], row["title"], row["lab"], row["code"]),
+        ),
     )
 
 

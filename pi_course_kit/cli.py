@@ -22,6 +22,7 @@ COMMANDS = {
     "practice": "Make a practice folder whose focused test is red.",
     "check": "Run the focused test on your files.",
     "watch": "Check again each time you save.",
+    "compare": "Find the first value that differs from the reference.",
     "hint": "Open the next hint of a lab.",
     "fault": "Break a copy on purpose and see which test notices.",
     "diff": "Show what a chapter changes.",

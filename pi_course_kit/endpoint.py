@@ -135,7 +135,7 @@ def open_model(endpoint: Endpoint) -> Model:
     """A model of the `pi_course` that is served. Nothing is sent yet."""
     try:
         return _open(endpoint)
-    except (ImportError, NotImplementedError) as error:
+    except (ImportError, NotImplementedError, SyntaxError) as error:
         raise CourseError(
             f"These files can't reach a model yet: {str(error).rstrip('.')}. "
             "Make chapter 05 green there first."

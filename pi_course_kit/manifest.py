@@ -84,6 +84,13 @@ class SurvivorRow(Row):
     reason: Text
 
 
+class ScenarioRow(Row):
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
+    title: Text
+    lab: Text
+    code: Annotated[str, StringConstraints(pattern=r"(?m)^async def scenario\(trace\):$")]
+
+
 class ExampleRow(Row):
     title: Text
     text: Text
@@ -117,6 +124,7 @@ class Manifest(Row):
     pi: Annotated[list[PiRow], Field(min_length=1)]
     examples: list[ExampleRow] = []
     mutants: list[SurvivorRow] = []
+    scenarios: list[ScenarioRow] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -128,6 +136,7 @@ class Manifest(Row):
         for kind, values in {
             "lab id": [lab.id for lab in self.labs],
             "fault id": [fault.id for fault in self.faults],
+            "scenario id": [scenario.id for scenario in self.scenarios],
             "test": tests,
             "symbol": [symbol for lab in self.labs for symbol in lab.symbols],
         }.items():
@@ -137,6 +146,9 @@ class Manifest(Row):
         unknown = {test for fault in self.faults for test in fault.tests} - set(tests)
         if unknown:
             raise ValueError(f"faults name tests that no lab has: {', '.join(sorted(unknown))}")
+        strange = {scenario.lab for scenario in self.scenarios} - {lab.id for lab in self.labs}
+        if strange:
+            raise ValueError(f"scenarios name labs that are not there: {', '.join(strange)}")
         return self
 
 

@@ -121,9 +121,25 @@ class Progress:
     def hint_level(self, slug: str, lab: str) -> int:
         return int(self.chapter(slug).get("hints", {}).get(lab, 0))
 
-    def record_prediction(self, slug: str, guess: str, result: str | None = None) -> None:
+    def record_prediction(
+        self, slug: str, guess: str, result: str | None = None, cell: str | None = None
+    ) -> int:
+        """Keep a guess and give its place. The first of a cell stays once its result was seen."""
         predictions = list(self.chapter(slug).get("predictions", []))
-        predictions.append({"guess": guess, "result": result})
+        made = {"guess": guess, "result": result, "right": None, "cell": cell}
+        for number, known in enumerate(predictions):
+            if cell is not None and known.get("cell") == cell:
+                if known["result"] is None:
+                    predictions[number] = made
+                    self.record(slug, predictions=predictions)
+                return number
+        self.record(slug, predictions=[*predictions, made])
+        return len(predictions)
+
+    def change_prediction(self, slug: str, number: int, **facts: Any) -> None:
+        """Add what came, or whether the guess was right."""
+        predictions = list(self.chapter(slug)["predictions"])
+        predictions[number] = {**predictions[number], **facts}
         self.record(slug, predictions=predictions)
 
     def record_gave_up(self, slug: str) -> None:
@@ -169,6 +185,9 @@ def _sound(entry: object) -> bool:
     ):
         return False
     evidence = [fields[name] for name in ("green", "accepted") if name in fields]
+    guesses = cast(list[Any], fields.get("predictions", []))
+    if not all(isinstance(item, dict) and "guess" in item for item in guesses):
+        return False
     return all(isinstance(item.get("files"), dict) for item in evidence) and (
         "green" not in fields or isinstance(fields["green"].get("folder"), str)
     )
@@ -177,7 +196,8 @@ def _sound(entry: object) -> bool:
 def lay_out_notebooks(folder: Path) -> list[Path]:
     """Copy the course's notebooks into the workspace; returns those that were written.
 
-    A copy that the learner changed is never replaced: a newer version is put beside it.
+    A copy that the learner changed is never replaced: a newer version is put beside it. Copies
+    have no outputs, so that nobody reads what comes before guessing and running it.
     """
     home = folder / "notebooks"
     record = home / ".copied.json"
@@ -188,7 +208,7 @@ def lay_out_notebooks(folder: Path) -> list[Path]:
             json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
         )
         for source in sorted(data_dir("notebooks").glob("*.ipynb")):
-            data = source.read_bytes()
+            data = without_outputs(source.read_text(encoding="utf-8")).encode()
             new = hashlib.sha256(data).hexdigest()
             copy = home / source.name
             if copied.get(source.name) == new and copy.exists():
@@ -209,3 +229,12 @@ def lay_out_notebooks(folder: Path) -> list[Path]:
             "Free the folder, or set PI_COURSE_WORKSPACE to one that can be written."
         ) from error
     return written
+
+
+def without_outputs(text: str) -> str:
+    """A notebook as it was before its first run."""
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"

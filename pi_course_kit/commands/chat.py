@@ -76,10 +76,10 @@ def _conversation(
         from pi_course.chat import Conversation
 
         model = _rules(delay_ms) if endpoint is None else endpoints.open_model(endpoint)
-    except ImportError as error:
+    except (ImportError, SyntaxError) as error:
         raise CourseError(
-            f"These files can't hold a conversation yet: {error} "
-            "Make chapter 04 green there, or leave out --mine."
+            f"These files can't hold a conversation yet: {str(error).rstrip('.')}. "
+            "Make chapter 04 green there, or talk from another folder and without --mine."
         ) from error
     return Conversation(model, system=system)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 
@@ -38,5 +40,13 @@ def command(as_json: bool) -> None:
         if entry.get("gave_up"):
             words.append("gave up")
         if entry.get("predictions"):
-            words.append(f"{len(entry['predictions'])} predictions")
+            words.append(_guesses(entry["predictions"]))
         click.echo(f"{chapter.nn}  {chapter.title}\n    {'; '.join(words)}")
+
+
+def _guesses(predictions: list[dict[str, Any]]) -> str:
+    """ "4 guesses: 2 right, 1 wrong, 1 not marked"."""
+    marks = [guess.get("right") for guess in predictions]
+    counts = [("right", True), ("wrong", False), ("not marked", None)]
+    words = [f"{marks.count(mark)} {word}" for word, mark in counts if mark in marks]
+    return f"{len(marks)} guess{'es' * (len(marks) != 1)}: {', '.join(words)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import AsyncIterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pi_course_kit import checkpoint as checkpoints
 from pi_course_kit import snapshot
@@ -15,6 +16,9 @@ from pi_course_kit.notebook.shown import Code, Items, Pre, Shown, Table, Text, s
 from pi_course_kit.source import PackageFinder
 from pi_course_kit.workspace import progress_for
 
+if TYPE_CHECKING:
+    from pi_course_kit.notebook.prediction import Prediction
+
 
 class Chapter:
     """What `chapter("03")` gives. Its methods return values that a cell shows."""
@@ -22,6 +26,7 @@ class Chapter:
     def __init__(self, checkpoint: Checkpoint, finder: PackageFinder) -> None:
         self.checkpoint = checkpoint
         self._finder = finder
+        self._prediction: Prediction | None = None
 
     def __repr__(self) -> str:
         return repr(self._opening())
@@ -36,7 +41,10 @@ class Chapter:
         return card.opening(self.checkpoint, source)
 
     def card(self) -> Shown:
-        """The checkpoint: files, digests, labs with their commands."""
+        """The checkpoint: files, digests, labs with their commands; below it they are buttons."""
+        from pi_course_kit.notebook.card_buttons import show_after_cell
+
+        show_after_cell(self.checkpoint)
         return card.card(self.checkpoint, progress_for().state(self.checkpoint.id))
 
     def lab(self, name: str) -> Shown:
@@ -55,8 +63,10 @@ class Chapter:
         ]
         return card.terms(self.checkpoint, before)
 
-    def predict(self, guess: str) -> Shown:
-        """Store your guess before the next cell shows what happens."""
+    def predict(self, guess: str, *, choices: Sequence[str] = ()) -> Shown:
+        """Store your guess before the next cell shows what happens, and beside it then."""
+        from pi_course_kit.notebook import prediction
+
         if not isinstance(guess, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise CourseError(
                 f"ch.predict() takes your guess as a text, and got {guess!r}. "
@@ -64,14 +74,43 @@ class Chapter:
             )
         guess = guess.strip()
         if not guess:
+            return prediction.asks(choices)
+        if choices and guess not in choices:
+            raise CourseError(f"{guess!r} is none of the choices: {', '.join(choices)}.")
+        progress = progress_for()
+        slug = self.checkpoint.id
+        number = progress.record_prediction(slug, guess, cell=prediction.cell_id())
+        self._prediction = prediction.Prediction(progress, slug, number, choices)
+        self._prediction.await_next_cell()
+        first = self._prediction.entry
+        if first["result"] is not None:
             return show(
-                Text(
-                    "No guess yet. Write it between the quotes and run this cell again; "
-                    "then run the next one."
-                )
+                Text(f"You have seen what came, and your guess before that stays: {first['guess']}")
             )
-        progress_for().record_prediction(self.checkpoint.id, guess)
         return show(Text(f"Your guess: {guess}"), Text("It is stored. Now run the next cell."))
+
+    def guessed(self, right: bool) -> Shown:
+        """Mark your last guess as right or wrong; `pi-course status` keeps count."""
+        if self._prediction is None:
+            raise CourseError("There is no guess to mark yet: ch.predict() stores one.")
+        return self._prediction.mark(bool(right))
+
+    async def compare(self, scenario: str | Callable[..., object] | None = None) -> Shown:
+        """Run a scenario on the reference and on your files; where do they part?
+
+        `scenario` is a name from checkpoint.toml (default: all of them), or your own
+        `async def name(trace):` that calls trace(value) and imports what it needs inside.
+        """
+        from pi_course_kit.notebook.compare import compare_in_cell
+
+        return await compare_in_cell(self.checkpoint, self._own_folder(), scenario)
+
+    def _own_folder(self) -> Path | None:
+        """The folder that this kernel runs on, else the practice folder, if there is one."""
+        if self._finder.owner == "your folder":
+            return self._finder.folder
+        folder = progress_for().chapter(self.checkpoint.id).get("folder")
+        return Path(folder) if folder and (Path(folder) / "pi_course").is_dir() else None
 
     async def live(self, stream: AsyncIterable[Any], *, pace: float = 0) -> Any:
         """Watch a stream while it runs; returns its final value."""

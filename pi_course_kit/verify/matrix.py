@@ -17,7 +17,17 @@ from pi_course_kit import faults, snapshot
 from pi_course_kit.checkpoint import Checkpoint, checkpoints
 from pi_course_kit.errors import CourseError
 from pi_course_kit.typecheck import Diagnostic, type_check_all
-from pi_course_kit.verify import books, isolation, layout, leaks, proof, prose, runs, students
+from pi_course_kit.verify import (
+    books,
+    isolation,
+    layout,
+    leaks,
+    proof,
+    prose,
+    runs,
+    scenarios,
+    students,
+)
 from pi_course_kit.verify.case import Case, Course, opened
 from pi_course_kit.verify.rule import Finding, Rule, State
 
@@ -28,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     *books.RULES,
     *leaks.RULES,
     *runs.RULES,
+    *scenarios.RULES,
     *students.RULES,
     *proof.RULES,
 )

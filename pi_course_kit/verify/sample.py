@@ -146,6 +146,21 @@ expect = "nothing"
 reason = "A copy of the list has the same names."
 """
 
+SCENARIO = """\
+
+[[scenarios]]
+id = "greeting"
+title = "A word for one person"
+lab = "1.1"
+code = '''
+from pi_course.greet import hello
+
+
+async def scenario(trace):
+    trace(hello("Ann"))
+'''
+"""
+
 TEST_START = '''\
 """The focused test."""
 
@@ -285,7 +300,7 @@ def _hello() -> str:
         fault_tests='"test_hello_name", "test_greet_all"',
         questions="".join(QUESTION.format(n=n, show="hello('Ann')") for n in range(4)),
     )
-    return text + TYPES
+    return text + TYPES + SCENARIO
 
 
 def _added(number: int, symbol: str, word: str) -> str:

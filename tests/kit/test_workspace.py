@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,19 @@ def test_the_highest_rung_is_kept_and_predictions_add_up(progress: Progress) -> 
     assert [p["guess"] for p in progress.chapter("01-x")["predictions"]] == ["two", "three"]
 
 
+def test_the_guess_of_a_cell_can_change_until_its_result_was_seen(progress: Progress) -> None:
+    def kept() -> list[tuple[str, str | None, bool | None]]:
+        stored = progress.chapter("01-x")["predictions"]
+        return [(p["guess"], p["result"], p["right"]) for p in stored]
+
+    assert progress.record_prediction("01-x", "one", cell="c1") == 0
+    assert progress.record_prediction("01-x", "two", cell="c1") == 0
+    assert progress.record_prediction("01-x", "else", cell="c2") == 1
+    progress.change_prediction("01-x", 0, result="3", right=False)
+    assert progress.record_prediction("01-x", "3", cell="c1") == 0
+    assert kept() == [("two", "3", False), ("else", None, None)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -74,6 +89,7 @@ def test_the_highest_rung_is_kept_and_predictions_add_up(progress: Progress) -> 
         '{"chapters": {"01-x": 7}}',
         '{"chapters": {"01-x": {"hints": "x"}}}',
         '{"chapters": {"01-x": {"green": {}}}}',
+        '{"chapters": {"01-x": {"predictions": [7]}}}',
     ],
 )
 def test_a_broken_file_is_named_and_kept(progress: Progress, text: str) -> None:
@@ -112,12 +128,36 @@ def test_the_workspace_is_the_one_around_the_folder(
     assert workspace.workspace(tmp_path / "a/b") == tmp_path / "chosen"
 
 
+def notebook(text: str, output: str = "", count: int | None = None) -> str:
+    outputs: list[Any] = (
+        [{"output_type": "stream", "name": "stdout", "text": output}] if output else []
+    )
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": count,
+        "outputs": outputs,
+        "source": text,
+    }
+    return json.dumps({"cells": [cell], "nbformat": 4}, indent=1) + "\n"
+
+
+def test_the_copy_of_a_notebook_spoils_no_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = tmp_path / "course"
+    course.mkdir()
+    (course / "00-a.ipynb").write_text(notebook("1 + 1", "2", 1), encoding="utf-8")
+    monkeypatch.setattr(workspace, "data_dir", lambda kind: course)  # pyright: ignore[reportUnknownLambdaType]
+    (copy,) = workspace.lay_out_notebooks(tmp_path)
+    assert copy.read_text(encoding="utf-8") == notebook("1 + 1")
+
+
 def test_notebooks_are_copied_once_and_never_over_a_changed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     course = tmp_path / "course"
     course.mkdir()
-    (course / "00-a.ipynb").write_text("one", encoding="utf-8")
+    (course / "00-a.ipynb").write_text(notebook("one"), encoding="utf-8")
     monkeypatch.setattr(workspace, "data_dir", lambda kind: course)  # pyright: ignore[reportUnknownLambdaType]
     space = tmp_path / "space"
     copy = space / "notebooks/00-a.ipynb"
@@ -125,10 +165,10 @@ def test_notebooks_are_copied_once_and_never_over_a_changed_one(
     assert workspace.lay_out_notebooks(space) == []
     copy.write_text("mine", encoding="utf-8")
     assert workspace.lay_out_notebooks(space) == []
-    (course / "00-a.ipynb").write_text("two", encoding="utf-8")
+    (course / "00-a.ipynb").write_text(notebook("two"), encoding="utf-8")
     (beside,) = workspace.lay_out_notebooks(space)
     assert beside != copy
-    assert beside.read_text(encoding="utf-8") == "two"
+    assert beside.read_text(encoding="utf-8") == notebook("two")
     assert copy.read_text(encoding="utf-8") == "mine"
     assert workspace.lay_out_notebooks(space) == []
 
@@ -138,9 +178,9 @@ def test_an_unchanged_copy_follows_the_course(
 ) -> None:
     course = tmp_path / "course"
     course.mkdir()
-    (course / "00-a.ipynb").write_text("one", encoding="utf-8")
+    (course / "00-a.ipynb").write_text(notebook("one"), encoding="utf-8")
     monkeypatch.setattr(workspace, "data_dir", lambda kind: course)  # pyright: ignore[reportUnknownLambdaType]
     workspace.lay_out_notebooks(tmp_path)
-    (course / "00-a.ipynb").write_text("two", encoding="utf-8")
+    (course / "00-a.ipynb").write_text(notebook("two"), encoding="utf-8")
     assert workspace.lay_out_notebooks(tmp_path) == [tmp_path / "notebooks/00-a.ipynb"]
-    assert (tmp_path / "notebooks/00-a.ipynb").read_text(encoding="utf-8") == "two"
+    assert (tmp_path / "notebooks/00-a.ipynb").read_text(encoding="utf-8") == notebook("two")

@@ -52,7 +52,7 @@ def decide(reply: AssistantMessage) -> Decision:
     raise NotImplementedError("Lab 7.1: decide()")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass
 class AgentRun:
     """One run: its transcript, and what it needs to go on."""
 

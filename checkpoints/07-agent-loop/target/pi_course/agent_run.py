@@ -59,7 +59,7 @@ def decide(reply: AssistantMessage) -> Decision:
             return Decision(reason, reason if has_calls else None)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass
 class AgentRun:
     """One run: its transcript, and what it needs to go on."""
 

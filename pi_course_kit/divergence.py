@@ -1,0 +1,162 @@
+"""Which line made two traces differ, inferred from the ways that both sides went.
+
+An exception has its own place. Else it is the first function, known to both sides, that was given
+the same and gave something else; inside it, the line after which a local name of both held
+something else. Else it is the first step that the other side did not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pi_course_kit import symbols
+
+ENDS = ("return", "raise")
+
+Step = dict[str, Any]  # as trace.py records it
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the learner's, the function around it, and the lines of it that ran."""
+
+    file: str
+    line: int
+    function: str
+    ran: tuple[int, ...]
+
+
+def locate(entries: Sequence[tuple[Step, Step]], root: Path, folder: Path) -> Place | None:
+    """The line of `folder` that made the last pair differ; None when nothing of it ran.
+
+    What an entry shows may have been decided on the way to one before it: of other values the
+    first counts, of other steps the nearest.
+    """
+    last = entries[-1][1]
+    if last.get("at"):
+        return _place(last["at"], _ran(last["way"], last["at"]))
+    both = _names(root, entries, 0) & _names(folder, entries, 1)
+    ways = [
+        tuple([step for step in entry["way"] if _function(step) in both] for entry in pair)
+        for pair in entries
+    ]
+    ours, theirs = ([step for pair in ways for step in pair[side]] for side in (0, 1))
+    if pair := _other_value(ours, theirs):
+        counterpart, step = pair
+        at = step["at"]
+        if counterpart is None:
+            at = step["back"]
+            step = _end(theirs[theirs.index(step) :], at)
+            alike = [other for other in ours if step and _call(other) == _call(step)]
+            counterpart = alike[-1] if alike else None
+        line = _line_inside(counterpart, step) if counterpart and step else None
+        return _place((at[0], line or at[1], at[2]), step["ran"] if step else [])
+    for way in reversed(ways):
+        if step := _other_step(*way):
+            at = step["back"] if step["kind"] == "enter" and step["back"] else step["at"]
+            return _place(at, step.get("ran") or _ran(theirs, at))
+    for _, other in reversed(entries):
+        if other.get("last"):
+            return _place(other["last"], _ran(theirs, other["last"]))
+    return None
+
+
+def _names(root: Path, entries: Sequence[tuple[Step, Step]], side: int) -> set[tuple[str, str]]:
+    """(file, name) of what is defined in the files that one side went through."""
+    found: set[tuple[str, str]] = set()
+    for file in {step["at"][0] for pair in entries for step in pair[side]["way"]}:
+        text = (root / file).read_text(encoding="utf-8")
+        found |= {(file, name) for name in symbols.names(text)}
+    return found
+
+
+def _function(step: Step) -> tuple[str, str]:
+    return step["at"][0], step["at"][2]
+
+
+def _other_value(ours: Sequence[Step], theirs: Sequence[Step]) -> tuple[Step | None, Step] | None:
+    """The first step with another value: a public function that was given another one, or any
+    that was given the same as its counterpart, which comes first in the pair, and gave another.
+    """
+    calls: dict[tuple[str, ...], list[Step]] = {}
+    for step in ours:
+        calls.setdefault(_call(step), []).append(step)
+    for step in theirs:
+        found = calls.get(_call(step), [])
+        counterpart = found.pop(0) if found else None
+        if step["kind"] == "enter":
+            if counterpart is None and step["back"] and _is_public(step["at"][2]):
+                return None, step
+        elif counterpart is not None and any(
+            counterpart[key] != step[key] for key in ("kind", "value")
+        ):
+            return counterpart, step
+    return None
+
+
+def _call(step: Step) -> tuple[str, ...]:
+    """What pairs the steps of both sides: calls, and apart from them the ends of calls."""
+    way = "end" if step["kind"] in ENDS else step["kind"]
+    # A generator returns something else than a function that hands one out.
+    return (way, *_function(step), step["given"], str(step["code"]))
+
+
+def _is_public(function: str) -> bool:
+    name = function.rpartition(".")[2]
+    return not name.startswith("_") or name.endswith("__")
+
+
+def _line_inside(ours: Step, theirs: Step) -> int | None:
+    """The line of a call after which a local name of both sides held something else.
+
+    Where the other side changed a name and this one did not, it is the end of the straight path
+    on which that change is missing.
+    """
+    both = set(ours["names"]) & set(theirs["names"])
+    wanted = [(name, value) for _, name, value in ours["changes"] if name in both]
+    found = [change for change in theirs["changes"] if change[1] in both]
+    same = 0
+    while same < min(len(wanted), len(found)) and tuple(found[same][1:]) == wanted[same]:
+        same += 1
+    if same == max(len(wanted), len(found)):
+        return None
+    ran: list[int] = theirs["ran"]
+    end = found[same][0] if same < len(found) else len(ran) - 1
+    if same < len(found) and tuple(found[same][1:]) not in wanted[same:]:
+        return ran[end]
+    path = ran[found[same - 1][0] + 1 if same else 0 : end + 1]
+    back = next((i for i in range(1, len(path)) if path[i] < path[i - 1]), len(path))
+    return path[back - 1] if path else None
+
+
+def _other_step(ours: Sequence[Step], theirs: Sequence[Step]) -> Step | None:
+    for index, step in enumerate(theirs):
+        if index >= len(ours) or (step["kind"], _function(step)) != (
+            ours[index]["kind"],
+            _function(ours[index]),
+        ):
+            return step
+    return theirs[-1] if theirs and len(theirs) < len(ours) else None
+
+
+def _place(at: Sequence[Any], ran: Sequence[int]) -> Place:
+    file, line, function = at
+    return Place(file, line, function, tuple(sorted({*ran, line})))
+
+
+def _end(way: Sequence[Step], at: Sequence[Any]) -> Step | None:
+    """The next end of a call of this function."""
+    return next(
+        (step for step in way if _function(step) == (at[0], at[2]) and step["kind"] in ENDS), None
+    )
+
+
+def _ran(way: Sequence[Step], at: Sequence[Any]) -> list[int]:
+    """The lines that ran in the last call of a function which has ended."""
+    for step in reversed(way):
+        if _function(step) == (at[0], at[2]) and step.get("ran"):
+            return step["ran"]
+    return []
