@@ -7,7 +7,6 @@ not read at all.
 import os
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field

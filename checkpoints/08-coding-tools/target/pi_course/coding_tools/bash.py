@@ -97,7 +97,7 @@ async def run_command(
         piece = output.take(data)
         if output.bytes > limits.output_bytes:
             comes("output")
-        if piece and room > 0:
+        if room > 0:
             context.report_progress(piece[:room])
 
     pipe = OutputPipe(take)
@@ -109,19 +109,19 @@ async def run_command(
                 environment=shell.environment,
                 output=pipe.into,
             )
+        timer = loop.call_later(seconds, comes, "timeout")
         try:
             pipe.started()
             group.exited.add_done_callback(lambda _: comes("exit"))
-            timer = loop.call_later(seconds, comes, "timeout")
             with _told_of_abort(context.signal, lambda: comes("abort")):
                 ending = await first
-            timer.cancel()
             if ending == "exit":
                 await pipe.drain(limits.idle_seconds, limits.drain_seconds)
             else:
                 group.send(signal.SIGTERM)
                 await asyncio.wait([group.exited, pipe.ended], timeout=limits.grace_seconds)
         finally:
+            timer.cancel()
             code = await group.end()
     finally:
         pipe.close()

@@ -7,7 +7,6 @@ not read at all.
 import os
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -111,8 +110,7 @@ def _line_too_long(name: str, number: int, limits: Limits) -> ToolRefused:
 def read_tool(workspace: Workspace, limits: Limits) -> Tool:
     def window(arguments: ReadArguments) -> Window:
         with told_as(arguments.path):
-            path: Path = workspace.to_read(arguments.path)
-            with open_file(path) as file:
+            with open_file(workspace.to_read(arguments.path)) as file:
                 offset = arguments.offset or 1
                 return read_window(file, arguments.path, offset, arguments.limit, limits)
 
