@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import AsyncIterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pi_course_kit import checkpoint as checkpoints
 from pi_course_kit import snapshot
@@ -14,6 +14,9 @@ from pi_course_kit.notebook import card
 from pi_course_kit.notebook.shown import Code, Items, Pre, Shown, Table, Text, show
 from pi_course_kit.source import PackageFinder
 from pi_course_kit.workspace import progress_for
+
+if TYPE_CHECKING:
+    from pi_course_kit.notebook.view import Lanes
 
 
 class Chapter:
@@ -73,11 +76,13 @@ class Chapter:
         progress_for().record_prediction(self.checkpoint.id, guess)
         return show(Text(f"Your guess: {guess}"), Text("It is stored. Now run the next cell."))
 
-    async def live(self, stream: AsyncIterable[Any], *, pace: float = 0) -> Any:
+    async def live(
+        self, stream: AsyncIterable[Any], *, pace: float = 0, lanes: Lanes | None = None
+    ) -> Any:
         """Watch a stream while it runs; returns its final value."""
         from pi_course_kit.notebook.view import live
 
-        return await live(stream, pace=pace)
+        return await live(stream, pace=pace, lanes=lanes)
 
     def fault(self, name: str) -> Shown:
         """Break a copy on purpose, run the focused test, take the fault out, run it again."""
