@@ -1,5 +1,4 @@
 // The live view: what a reader sees, the events, and the message as far as it is known.
-//
 // The kernel sends entries [kind, index, delta, place, changes, lane] (timeline.py says what they
 // mean). They are kept here, so the state after any of them can be drawn without the kernel.
 
@@ -200,9 +199,9 @@ class View {
   }
 
   #key(event) {
-    if (event.target === this.slider || event.ctrlKey || event.metaKey || event.altKey) return;
-    const inList = event.target === this.events.body;
-    const steps = { ArrowLeft: -1, ArrowRight: 1, ...(inList && { ArrowUp: -1, ArrowDown: 1 }) };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const up = event.target === this.events.body && { ArrowUp: -1, ArrowDown: 1 };
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ...up };
     if (!(event.key in steps)) return;
     event.preventDefault();
     this.go(this.#at + steps[event.key]);
@@ -307,7 +306,8 @@ class View {
     const last = Math.ceil((body.scrollTop + body.clientHeight) / ROW) + SPARE;
     const entries = this.log.entries.slice(first, last);
     this.rows.replaceChildren(...entries.map((entry, n) => this.#row(entry, first + n + 1)));
-    body.setAttribute("aria-activedescendant", `${this.#id}-row-${this.#at}`);
+    const current = this.rows.querySelector("[data-when=now]")?.id ?? "";
+    body.setAttribute("aria-activedescendant", current);
   }
 
   #row([kind, index, delta, , , lane], count) {

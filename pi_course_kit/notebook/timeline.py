@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, cast
 
 from pi_course_kit.notebook.shown import Block, Code, Shown, Table, Text, show
 
-ENDS = 120  # characters of a long partial that a row shows; the last row shows all
+ENDS = 120  # characters of a long partial that a row shows
+LAST = 4000  # the same, of the last row
 ROWS = 60  # entries that a finished view lists; of a longer stream the middle is left out
 ALLOWANCE = 200  # characters of partials that may be read for each event
 PIECE = 1000  # characters of a wire's piece or a chunk that a lane keeps
@@ -235,9 +236,10 @@ class Timeline:
 
     def _row(self, number: int, entry: Entry, state: State) -> tuple[str, ...]:
         known = "" if entry.lane else self._line(state)
-        if number < len(self.entries) and len(known) > ENDS:
+        ends = ENDS if number < len(self.entries) else LAST
+        if len(known) > ends:
             # What is new stands at the end.
-            known = f"… {len(known) - ENDS} characters … {known[-ENDS:]}"
+            known = f"… {len(known) - ends} characters … {known[-ends:]}"
         return (
             str(number),
             entry.lane or ("event" if self._laned else ""),

@@ -179,6 +179,16 @@ def test_back_in_time_while_it_runs_and_after_the_kernel_is_gone(
     drag(page, 6)
     shows(page, "event 6 of 9")
     assert 'readable so far\n{\n "path": "READ"\n}' in page.inner_text(KNOWN)
+    page.focus('.pi-live button:text-is("Back")')
+    for label in ("Play", "Forward", "Newest"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == label
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.type") == "range"
+    page.keyboard.press("ArrowLeft")
+    shows(page, "event 5 of 9")
+    page.keyboard.press("ArrowRight")
+    shows(page, "event 6 of 9")
     page.focus(EVENTS)
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowLeft")
@@ -205,6 +215,11 @@ def test_back_in_time_while_it_runs_and_after_the_kernel_is_gone(
     page.wait_for_timeout(500)
     picture(page, artifacts, "live-dark-700")
 
+    menu(page, "Settings", "Theme", "JupyterLab Light")
+    page.wait_for_selector('body[data-jp-theme-light="true"]', state="attached")
+    page.wait_for_timeout(500)
+    picture(page, artifacts, "live-light-700")
+    assert min(contrasts(page).values()) >= 4.5, contrasts(page)
     page.set_viewport_size({"width": 1280, "height": 900})
     save(page)
     saved = lab.saved("gate")
@@ -251,6 +266,53 @@ def test_a_stream_that_is_left_says_aborted(
     texts = ["".join(output.get("data", {}).get("text/plain", "")) for output in outputs]
     (text,) = [text for text in texts if " events; " in text]
     assert "; aborted " in text.split("\n")[0]
+
+
+def test_a_cell_that_runs_again_shows_its_new_view(lab: Lab, page: Page) -> None:
+    code = """
+async def one_more():
+    async for event in gated("again"):
+        yield event
+count = globals().get("count", 0) + 1
+final = await ch.live([gated("again"), one_more()][count > 1])
+print("run", count, "is over")
+"""
+    let(lab, "again", 9)
+    opened(page, notebook(lab, "again", SETUP, code, "# the last"))
+    for count in (1, 2, 3):
+        run(page)
+        page.wait_for_selector(f'.jp-OutputArea :text("run {count} is over")')
+        page.wait_for_selector(".jp-RenderedHTML > .pi-live")
+        drag(page, count)
+        shows(page, f"event {count} of 9")
+        assert page.locator(VIEW).count() == 1
+
+
+LANES = """
+from types import SimpleNamespace
+wire, chunks = [], []
+
+async def events():
+    for piece in ("I will ", "read it."):
+        wire.append(f'data: {{"content": "{piece}"}}'.encode())
+        chunks.append(SimpleNamespace(type="text", delta=piece))
+        yield {"type": "text_delta", "delta": piece}
+
+_ = await ch.live(events(), lanes={"wire": wire, "chunk": chunks})
+"""
+
+
+def test_lanes_below_the_events_are_told_apart(lab: Lab, page: Page, artifacts: Path) -> None:
+    opened(page, notebook(lab, "lanes", SETUP, LANES))
+    run(page)
+    shows(page, "row 6 of 6")
+    rows = page.locator(".pi-live-row").all_inner_texts()
+    lanes = [text.split("\n")[1] for text in rows]
+    assert lanes == ["wire", "chunk", "event"] * 2
+    drag(page, 5)
+    shows(page, "row 5 of 6")
+    assert page.inner_text(READER) == "I will "
+    picture(page, artifacts, "live-lanes")
 
 
 MANY = """
