@@ -172,7 +172,7 @@ class View {
     this.root.addEventListener("focusout", (event) => {
       if (event.relatedTarget) this.#had = null; // not when the view is moved in the page
     });
-    new ResizeObserver(() => this.changed()).observe(this.root);
+    new ResizeObserver(() => this.changed()).observe(this.events.body);
   }
 
   #pane(part, title, about) {
@@ -303,7 +303,7 @@ class View {
   #drawRows() {
     const { body } = this.events;
     const first = Math.max(0, Math.floor(body.scrollTop / ROW) - SPARE);
-    const last = Math.ceil((body.scrollTop + body.clientHeight) / ROW) + SPARE;
+    const last = first + Math.ceil((body.clientHeight || 400) / ROW) + 2 * SPARE;
     const entries = this.log.entries.slice(first, last);
     this.rows.replaceChildren(...entries.map((entry, n) => this.#row(entry, first + n + 1)));
     const current = this.rows.querySelector("[data-when=now]")?.id ?? "";
