@@ -2,7 +2,7 @@
 // The kernel sends entries [kind, index, delta, place, changes, lane] (timeline.py says what they
 // mean). They are kept here, so the state after any of them can be drawn without the kernel.
 
-const STRIDE = 256; // entries between two kept states
+const STRIDE = 256; // entries between two states that are kept
 const TAIL = 4000; // characters of a long text that are drawn
 const ROW = 24; // pixels, the height of an event's row
 const HINT = "Drag the slider or click an event to see that moment.";
@@ -137,6 +137,7 @@ class View {
   #playing = null;
   #frame = null;
   #had = null; // the element that has the focus
+  #revealed = null; // the row that was last brought into sight
 
   constructor(log, stop) {
     this.log = log;
@@ -147,8 +148,7 @@ class View {
     this.state = make("strong", { class: "pi-live-state", role: "status" });
     this.summary = make("span", {});
     this.where = make("span", { class: "pi-live-where" });
-    const moment = "The moment that is shown";
-    this.slider = make("input", { class: "pi-live-slider", type: "range", "aria-label": moment });
+    this.slider = make("input", { class: "pi-live-slider", type: "range", "aria-label": "Moment" });
     this.slider.addEventListener("input", () => {
       this.go(this.slider.valueAsNumber, this.slider.value === this.slider.max);
     });
@@ -172,7 +172,7 @@ class View {
     this.root.addEventListener("focusout", (event) => {
       if (event.relatedTarget) this.#had = null; // not when the view is moved in the page
     });
-    new ResizeObserver(() => this.changed()).observe(this.events.body);
+    new ResizeObserver(() => this.changed(true)).observe(this.events.body);
   }
 
   #pane(part, title, about) {
@@ -188,9 +188,7 @@ class View {
   #list() {
     const { body } = this.events;
     body.setAttribute("role", "listbox");
-    body.classList.add("pi-live-list");
-    this.rows = make("div", { class: "pi-live-rows", role: "presentation" });
-    body.append(this.rows);
+    body.append((this.rows = make("div", { class: "pi-live-rows", role: "presentation" })));
     body.addEventListener("scroll", () => this.#drawRows());
     body.addEventListener("click", (event) => {
       const row = event.target.closest("[data-count]");
@@ -234,7 +232,8 @@ class View {
   }
 
   /** Draw at the page's next frame, however often it is asked. */
-  changed() {
+  changed(moved = false) {
+    if (moved) this.#revealed = null;
     this.#frame ??= requestAnimationFrame(() => {
       this.#frame = null;
       this.#draw();
@@ -250,7 +249,7 @@ class View {
     const unit = log.laned ? "row" : "event";
     const word = log.end == null ? "Running" : log.aborted ? "Aborted" : "Finished";
     if (this.state.textContent !== word) this.state.textContent = word;
-    this.root.dataset.state = word.toLowerCase();
+    Object.assign(this.root.dataset, { state: word.toLowerCase(), laned: log.laned });
     this.summary.textContent = log.end ?? `${many} ${unit}s so far`;
     this.where.textContent = this.#at ? `${unit} ${this.#at} of ${many}` : `before ${unit} 1`;
     Object.assign(this.slider, { max: many, value: this.#at });
@@ -288,13 +287,17 @@ class View {
 
   #fill({ body }, ...children) {
     body.replaceChildren(...children);
-    if (body.querySelector("mark")) body.scrollTop = body.scrollHeight;
+    const mark = body.querySelector("mark");
+    const grew = mark?.closest(".pi-live-block") ?? mark;
+    if (grew) body.scrollTop = grew.offsetTop + grew.offsetHeight - body.clientHeight + 6;
   }
 
   /** Scroll the list so that the current row is in sight. */
   #reveal(many) {
     const { body } = this.events;
     this.rows.style.height = `${many * ROW}px`;
+    if (this.#revealed === this.#at) return; // let the reader scroll, also while it runs
+    this.#revealed = this.#at;
     const top = Math.max(0, this.#at - 1) * ROW;
     const lowest = top + ROW - body.clientHeight;
     body.scrollTop = Math.max(lowest, Math.min(body.scrollTop, top));
@@ -318,6 +321,7 @@ class View {
       id: `${this.#id}-row-${count}`,
       class: "pi-live-row",
       style: `top: ${(count - 1) * ROW}px`,
+      title: delta ?? "",
       "data-count": count,
       "data-when": count === this.#at ? "now" : count > this.#at ? "later" : "past",
       role: "option",
@@ -335,11 +339,9 @@ class View {
     const had = this.#had;
     place.insertBefore(this.root, before);
     had?.focus({ preventScroll: true });
-    this.changed();
+    this.changed(true);
   }
 }
-
-// Its place in the page
 
 /** Calls back when the element is in the page. */
 function whenThere(element, act, tries = 600) {
@@ -351,8 +353,7 @@ function whenThere(element, act, tries = 600) {
 function stay(view, area, ready) {
   const observer = new MutationObserver(() => {
     if (!ready() || area.contains(view.root)) return;
-    const forms = [...area.querySelectorAll(".pi-live-form")];
-    const free = forms.find((form) => !form.previousElementSibling?.matches(".pi-live"));
+    const free = area.querySelector(".pi-live-form:not(.pi-live + .pi-live-form)");
     if (!free) return;
     observer.disconnect(); // the cell's next run brings a view of its own
     view.mount(free.parentElement, free);
@@ -362,9 +363,7 @@ function stay(view, area, ready) {
 
 export default () => {
   const log = new Log();
-  let view;
-  let area = null;
-  let kept = false;
+  let view, area, kept;
 
   function take(model, batch) {
     if (!log.take(batch)) model.send({ have: log.entries.length });

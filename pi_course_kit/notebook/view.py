@@ -59,8 +59,11 @@ async def live(stream: AsyncIterable[Any], *, pace: float = 0, lanes: Lanes | No
     finally:
         stop.cancel()
         reader.cancel()
-        await asyncio.wait({reader})  # so that the stream is closed, and its last words are said
-        picture.settle()
+        try:
+            # So that the stream is closed, and its last words are said.
+            await asyncio.gather(reader, return_exceptions=True)
+        finally:
+            picture.settle()
     if stopped or not hasattr(stream, "result"):
         return timeline.result()
     return await cast(Any, stream).result()

@@ -146,6 +146,27 @@ def test_an_interrupt_closes_the_stream_and_says_so(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("1 event; aborted by an interrupt.")
 
 
+def test_a_second_interrupt_still_leaves_the_timeline(capsys: pytest.CaptureFixture[str]) -> None:
+    async def slow_to_leave() -> AsyncIterator[Any]:
+        try:
+            yield {"type": "start"}
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()
+
+    async def interrupted() -> None:
+        task = asyncio.ensure_future(view.live(slow_to_leave()))
+        for _ in range(2):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    assert capsys.readouterr().out.startswith("1 event; aborted by an interrupt.")
+
+
 def test_what_is_no_stream_is_refused_in_a_sentence() -> None:
     with pytest.raises(CourseError, match="takes a stream .* not function"):
         run(test_what_is_no_stream_is_refused_in_a_sentence)
