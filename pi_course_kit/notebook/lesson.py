@@ -18,6 +18,7 @@ from pi_course_kit.workspace import progress_for
 
 if TYPE_CHECKING:
     from pi_course_kit.notebook.prediction import Prediction
+    from pi_course_kit.notebook.view import Lanes
 
 
 class Chapter:
@@ -112,11 +113,13 @@ class Chapter:
         folder = progress_for().chapter(self.checkpoint.id).get("folder")
         return Path(folder) if folder and (Path(folder) / "pi_course").is_dir() else None
 
-    async def live(self, stream: AsyncIterable[Any], *, pace: float = 0) -> Any:
+    async def live(
+        self, stream: AsyncIterable[Any], *, pace: float = 0, lanes: Lanes | None = None
+    ) -> Any:
         """Watch a stream while it runs; returns its final value."""
         from pi_course_kit.notebook.view import live
 
-        return await live(stream, pace=pace)
+        return await live(stream, pace=pace, lanes=lanes)
 
     def fault(self, name: str) -> Shown:
         """Break a copy on purpose, run the focused test, take the fault out, run it again."""

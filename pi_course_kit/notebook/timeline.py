@@ -1,108 +1,299 @@
-"""A recorded stream: its events in order, and what was known after each of them.
+"""A recorded stream: its events in order, and what each of them did to the message.
+
+An entry holds the delta of its event and, rarely, what deltas alone do not tell: a new block, the
+arguments of a finished call. So what was known after any entry can be told from those up to it, in
+the browser too, and nothing is stored twice. Each state is that of its moment: an event that is
+changed later does not change its entry.
 
 It reads events by their field names (type, delta, content_index, partial, message, error), from
-dicts and objects alike, since the kit never imports the learner's classes. Events are kept, not
-copied: a partial is asked for only when a row is drawn.
+dicts and objects alike, since the kit never imports the learner's classes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from pi_course_kit.notebook.shown import Block, Code, Shown, Table, Text, show
 
-ENDS = 200  # characters of a long partial that a row shows; the last row shows all
-ROWS = 60  # events that a finished view lists; of a longer stream the middle is left out
+ENDS = 120  # characters of a long partial that a row shows
+LAST = 4000  # the same, of the last row
+ROWS = 60  # entries that a finished view lists; of a longer stream the middle is left out
+ALLOWANCE = 200  # characters of partials that may be read for each event
+PIECE = 1000  # characters of a wire's piece or a chunk that a lane keeps
+
+Known = dict[str, str | None]  # a block: type and text, or type, id, name, arguments and raw
+Changes = dict[str, Any]  # {"blocks": {place: block}, "size": number of blocks, "note": a line}
+
+
+class Entry(NamedTuple):
+    """An event. First its changes hold, then its delta makes the block at `place` longer."""
+
+    kind: str
+    at: int | None  # the index, as the event says it
+    delta: str
+    place: int | None = None
+    changes: Changes | None = None
+    lane: str = ""  # what is not an event, but came on the way to one: wire, chunk
+
+    def sent(self) -> list[Any]:
+        """As the browser gets it, without the empty end."""
+        fields: list[Any] = list(self)
+        while fields[-1] in (None, ""):
+            fields.pop()
+        return fields
+
+
+class State:
+    """What is known after an entry. Text is kept in pieces: to join it for each is quadratic."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Known] = []
+        self._pieces: list[list[str]] = []
+        self.length = 0  # characters that have come
+        self.note = ""
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def type(self, place: int) -> str | None:
+        return self._blocks[place]["type"] if place < len(self) else None
+
+    def block(self, place: int) -> Known:
+        block, pieces = self._blocks[place], self._pieces[place]
+        if pieces:
+            name = growing(block)
+            block[name] = (block[name] or "") + "".join(pieces)
+            pieces.clear()
+        return dict(block)
+
+    def blocks(self) -> list[Known]:
+        return [self.block(place) for place in range(len(self))]
+
+    def apply(self, entry: Entry) -> None:
+        changes = entry.changes or {}
+        for place, block in changes.get("blocks", {}).items():
+            if place == len(self):
+                self._blocks.append({})
+                self._pieces.append([])
+            self._blocks[place], self._pieces[place] = dict(block), []
+        if "size" in changes:
+            del self._blocks[changes["size"] :], self._pieces[changes["size"] :]
+        self.note = changes.get("note", self.note)
+        if changes:
+            self.length = sum(len(block[growing(block)] or "") for block in self.blocks())
+        if entry.place is not None:
+            self._pieces[entry.place].append(entry.delta)
+            self.length += len(entry.delta)
+
+    def characters(self) -> str:
+        """What a reader of the chat sees."""
+        return "\n".join(str(b["text"]) for b in self.blocks() if b["type"] == "text")
 
 
 class Timeline:
     def __init__(self) -> None:
-        self.events: list[object] = []
-        self._chunks: list[str] = []
-        self._ends: list[int] = []  # number of chunks after each event
+        self.entries: list[Entry] = []
         self.ending = ""
+        self.carried = False  # events of this stream carry a partial
+        self._state = State()
+        self._allowed = 0
+        self._places: dict[tuple[str, int | None], int] = {}
+        self._laned = False
+        self._last: object = None
+        self._count = 0
 
     def add(self, event: object) -> None:
-        self.events.append(event)
-        if kind(event).endswith("delta") and "tool" not in kind(event):
-            self._chunks.append(delta(event))
-        self._ends.append(len(self._chunks))
+        """Write down an event. What that costs does not depend on how much has come before.
 
-    def characters(self, number: int) -> str:
-        """What a reader of the chat sees after event `number` (1 for the first)."""
-        if number < 1:
-            return ""
-        message = partial(self.events[number - 1])
-        if message is None:
-            return "".join(self._chunks[: self._ends[number - 1]])
-        return "\n".join(str(field(block, "text")) for block in texts(message))
+        Its partial is read when the delta alone does not tell what changed, and otherwise as often
+        as the allowance lets: of a short reply always, of a long one now and then.
+        """
+        name, index, piece = kind(event), _index(event), whole(delta(event))
+        growth = piece if _grows(name, piece) else ""
+        place = self._place(name, index) if growth else None
+        changes: Changes | None = None
+        self._allowed += ALLOWANCE
+        if place is None or self._allowed >= self._state.length:
+            self._allowed = 0
+            message = partial(event)
+            if message is not None:
+                self.carried = True
+                changes, place = self._compare(message, index if place is None else place, growth)
+            elif place is None:
+                changes, place = self._alone(event, index, growth)
+        entry = Entry(_label(event), index, piece, place, changes)
+        self._state.apply(entry)
+        self.entries.append(entry)
+        self._last, self._count = event, self._count + 1
 
-    def partial(self, number: int) -> str:
-        """The message as far as it is known after event `number`, a block a line."""
-        if number < 1:
-            return ""
-        message = partial(self.events[number - 1])
-        if message is not None:
-            return blocks(message)
-        sofar = self.characters(number)
-        return repr(sofar) if sofar else ""
+    def note(self, lane: str, item: object) -> None:
+        """Write down what came on a lane below the events."""
+        text = whole(_passing(item))
+        if len(text) > PIECE:
+            text = f"{text[:PIECE]}… {len(text) - PIECE} more"
+        self._laned = True
+        self.entries.append(Entry(_label(item), _index(item), text, lane=lane))
+
+    def _place(self, name: str, index: int | None) -> int | None:
+        """The block that such a delta makes longer; None if that has to be looked up."""
+        if not self.carried:
+            return self._places.get(_key(name, index))
+        place = len(self._state) - 1 if index is None else index
+        expected = "call" if "tool" in name else "text"
+        return place if place >= 0 and self._state.type(place) == expected else None
+
+    def _alone(
+        self, event: object, index: int | None, growth: str
+    ) -> tuple[Changes | None, int | None]:
+        """The changes of an event that carries no message."""
+        if growth:
+            key = _key(kind(event), index)
+            place = self._places[key] = len(self._state)
+            ids = {name: str(field(event, name) or "") for name in ("id", "name")}
+            call = {"type": "call", **ids, "arguments": "{}", "raw": ""}
+            block = call if key[0] == "call" else {"type": "text", "text": ""}
+            return {"blocks": {place: block}}, place
+        result = field(event, "result")
+        if not isinstance(result, str):
+            return None, None
+        told = repr(result) if len(result) <= ENDS else f"of {len(result)} characters"
+        return {"note": f"result {told}"}, None
+
+    def _compare(
+        self, message: object, place: int | None, growth: str
+    ) -> tuple[Changes | None, int | None]:
+        """What of this message the entries so far and the growth do not tell."""
+        wanted = [_known(block) for block in content(message)]
+        changed: dict[int, Known] = {}
+        for number, block in enumerate(wanted):
+            have = self._state.block(number) if number < len(self._state) else None
+            if have is not None and number == place:
+                have[growing(have)] = (have[growing(have)] or "") + growth
+            if block != have:
+                changed[number] = block
+        if place in changed:
+            name = growing(changed[place])
+            text = changed[place][name]
+            if growth and text is not None and text.endswith(growth):
+                changed[place] = changed[place] | {name: text.removesuffix(growth)}
+            else:
+                place = None
+        if place is not None and not (growth and 0 <= place < len(wanted)):
+            place = None
+        changes: Changes = {"blocks": changed} if changed else {}
+        if len(wanted) < len(self._state):
+            changes["size"] = len(wanted)
+        if problem := field(message, "error_message"):
+            changes["note"] = f"error_message {str(problem)!r}"
+        return changes or None, place
 
     def result(self) -> object:
         """The final value that the last event carries; without one, the characters."""
-        last = self.events[-1] if self.events else None
         for name in ("message", "error", "result", "partial"):
-            if (value := field(last, name)) is not None:
+            if (value := field(self._last, name)) is not None:
                 return value
-        return self.characters(len(self.events))
+        return self._state.characters()
+
+    def summary(self) -> str:
+        """How many events, and how it ended: one line."""
+        word = "event" if self._count == 1 else "events"
+        return f"{self._count} {word}; {self.ending or self._ended()}."
+
+    def _ended(self) -> str:
+        return f"the last is {_label(self._last)}" if self._count else "the stream ended at once"
 
     def shown(self) -> Shown:
-        count = len(self.events)
-        word = "event" if count == 1 else "events"
-        top: Block = Text(f"{count} {word}; {self.ending or self._last()}.")
-        carried = any(partial(event) is not None for event in self.events)
-        head = ("#", "event", "index", "delta", "partial" if carried else "text so far")
-        rows = self._rows()
-        # A protocol without content indexes has an empty column: leave it out.
-        used = [n for n in range(len(head)) if n != 2 or any(row[2] for row in rows)]
-        return show(top, Table([head[n] for n in used], [[row[n] for n in used] for row in rows]))
+        """The text form and the HTML form: all entries, or the first and the last of many."""
+        rows, left_out = self._rows()
+        top = [Text(self.summary() + (f" {left_out}" if left_out else ""))]
+        known = "partial" if self.carried else "known so far" if self._several() else "text so far"
+        head = ("#", "lane", "event", "index", "delta", known)
+        # Without lanes, or without content indexes, a column is empty: leave it out.
+        used = [n for n in range(len(head)) if n not in (1, 3) or any(row[n] for row in rows)]
+        table = Table([head[n] for n in used], [[row[n] for n in used] for row in rows])
+        shown = show(*cast(list[Block], top), table)
+        # The running view puts itself in the place of the element with this class.
+        return Shown(shown.text, shown.html.replace("<div>", '<div class="pi-live-form">', 1))
 
-    def _last(self) -> str:
-        if not self.events:
-            return "the stream ended at once"
-        reason = field(self.events[-1], "reason")
-        return f"the last is {kind(self.events[-1])}" + (f" ({reason})" if reason else "")
+    def _several(self) -> bool:
+        return len(self._state) > 1 or self._state.type(0) == "call"
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        count = len(self.events)
-        numbers = range(1, count + 1)
-        if count <= ROWS:
-            return [self._row(n) for n in numbers]
-        half = ROWS // 2
-        left_out = ("…", f"{count - 2 * half} more", "", "", "")
-        head, tail = numbers[:half], numbers[-half:]
-        return [*map(self._row, head), left_out, *map(self._row, tail)]
+    def _rows(self) -> tuple[list[tuple[str, ...]], str]:
+        count, half = len(self.entries), ROWS // 2
+        skipped = range(half, count - half) if count > ROWS else range(0)
+        state, rows = State(), list[tuple[str, ...]]()
+        for number, entry in enumerate(self.entries):
+            state.apply(entry)
+            if number not in skipped:
+                rows.append(self._row(number + 1, entry, state))
+            elif number == skipped[0]:
+                rows.append(("…", "", f"{len(skipped)} more", "", "", ""))
+        if not skipped:
+            return rows, ""
+        return rows, f"Rows {skipped[0] + 1} to {skipped[-1] + 1} are left out here."
 
-    def _row(self, number: int) -> tuple[str, ...]:
-        event = self.events[number - 1]
-        index = field(event, "content_index")
-        piece = Code(repr(delta(event))) if delta(event) else ""
-        known = self.partial(number)
-        if number < len(self.events) and len(known) > ENDS:
-            known = "… " + known[-ENDS:]  # what is new stands at the end
+    def _row(self, number: int, entry: Entry, state: State) -> tuple[str, ...]:
+        known = "" if entry.lane else self._line(state)
+        ends = ENDS if number < len(self.entries) else LAST
+        if len(known) > ends:
+            # What is new stands at the end.
+            known = f"… {len(known) - ends} characters … {known[-ends:]}"
         return (
             str(number),
-            Code(kind(event)),
-            "" if index is None else str(index),
-            piece,
+            entry.lane or ("event" if self._laned else ""),
+            Code(entry.kind),
+            "" if entry.at is None else str(entry.at),
+            Code(repr(entry.delta)) if entry.delta else "",
             Code(known) if known else "",
         )
+
+    def _line(self, state: State) -> str:
+        """What is known, a block a line."""
+        if self.carried or self._several():
+            lines = [_in_words(block) for block in state.blocks()]
+        else:
+            lines = [repr(text)] if (text := state.characters()) else []
+        if self.carried and not lines:
+            lines.append("no content yet")
+        return "\n".join([*lines, state.note] if state.note else lines)
+
+
+def growing(block: Mapping[str, object]) -> str:
+    """The field of a block that gets longer while it arrives."""
+    return "text" if block["type"] == "text" else "raw"
+
+
+def _in_words(block: Known) -> str:
+    """text '…', or call call_1 read({"path": "README.md"})."""
+    if block["type"] == "text":
+        return f"text {block['text']!r}"
+    call = f"call {block['id']} {block['name']}({block['arguments']})"
+    return call if block["raw"] is None else f"{call} raw {block['raw']}"
+
+
+def whole(text: str) -> str:
+    r"""Half a surrogate pair can't be sent, so it is spelled: \ud83d."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _known(block: object) -> Known:
+    if field(block, "type") == "text":
+        return {"type": "text", "text": whole(str(field(block, "text")))}
+    raw = field(block, "raw_arguments")
+    return {
+        "type": "call",
+        "id": str(field(block, "id")),
+        "name": str(field(block, "name")),
+        "arguments": whole(compact(field(block, "arguments"))),
+        "raw": None if raw is None else whole(str(raw)),
+    }
 
 
 def field(value: object, name: str) -> object:
     """A dict's item or an object's attribute; None when there is none."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # dict first: asking for an abstract type is slow
         return cast(Mapping[str, object], value).get(name)
     return getattr(value, name, None)
 
@@ -113,7 +304,9 @@ def kind(event: object) -> str:
 
 
 def delta(event: object) -> str:
-    for name in ("delta", "text"):
+    if isinstance(event, str):
+        return event
+    for name in ("delta", "text", "arguments_delta"):
         if isinstance(piece := field(event, name), str):
             return piece
     return ""
@@ -135,24 +328,34 @@ def content(message: object) -> tuple[object, ...]:
     return tuple(cast(Iterable[object], found))
 
 
-def texts(message: object) -> tuple[object, ...]:
-    return tuple(block for block in content(message) if field(block, "type") == "text")
+def _label(event: object) -> str:
+    reason = field(event, "reason")
+    return f"{kind(event)} ({reason})" if isinstance(reason, str) else kind(event)
 
 
-def blocks(message: object) -> str:
-    """One line a block, as text("…") and read({"path": "README.md"})."""
-    lines = [_block(block) for block in content(message)]
-    if note := field(message, "error_message"):
-        lines.append(f"error_message {repr(str(note))}")
-    return "\n".join(lines) or "no content yet"
+def _index(event: object) -> int | None:
+    for name in ("content_index", "index"):
+        # A method of that name is no index: str and tuple have one.
+        if isinstance(index := field(event, name), int):
+            return index
+    return None
 
 
-def _block(block: object) -> str:
-    if field(block, "type") == "text":
-        return f"text {repr(str(field(block, 'text')))}"
-    call = f"call {field(block, 'id')} {field(block, 'name')}({compact(field(block, 'arguments'))})"
-    raw = field(block, "raw_arguments")
-    return call if raw is None else f"{call} raw {raw}"
+def _grows(name: str, piece: str) -> bool:
+    return bool(piece) and (name.endswith("delta") or name in ("text", "tool", "str"))
+
+
+def _key(name: str, index: int | None) -> tuple[str, int | None]:
+    """Which pieces belong together in a stream whose events carry no message."""
+    return ("call", index) if "tool" in name else ("text", None)
+
+
+def _passing(item: object) -> str:
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "replace")
+    if isinstance(data := field(item, "data"), str):
+        return data
+    return delta(item) or (compact(cast(object, item)) if isinstance(item, Mapping) else "")
 
 
 def compact(value: object) -> str:

@@ -1,7 +1,4 @@
-"""The checkpoint card in a real browser: make the folder, check it, reload the page.
-
-Needs what test_lab_in_chromium.py needs, whose fixtures and ways through JupyterLab it uses.
-"""
+"""The checkpoint card in a real browser: make the folder, check it, reload the page."""
 
 from __future__ import annotations
 
@@ -10,23 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.test_lab_in_chromium import (  # the fixtures are used by their names
-    MINUTE,
-    PANEL,
-    Lab,
-    artifacts,
-    hosts,
-    lab,
-    menu,
-    opened,
-    page,
-    save,
-)
+from tests.browser.page import MINUTE, PANEL, Lab, menu, opened, save
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-
-__all__ = ["artifacts", "hosts", "lab", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
