@@ -97,7 +97,7 @@ def test_a_red_rule_is_exit_1_with_what_where_and_what_next(course: Path) -> Non
     assert "01 manifest: checkpoints/01-hello/checkpoint.toml" in result.output
     assert "minutes: Input should be greater than 0" in result.output
     assert "manifest  FAILED" in result.output
-    assert result.output.endswith("1 snapshots, 3 faults, 27 rules\n")
+    assert result.output.endswith("1 snapshots, 3 faults, 28 rules\n")
     assert max(map(len, result.output.split("\n"))) <= 80
 
 
