@@ -12,8 +12,12 @@ from pathlib import Path
 from pi_course_kit import runner, snapshot
 from pi_course_kit.checkpoint import Checkpoint, Fault
 from pi_course_kit.errors import CourseError
+from pi_course_kit.limits import Limits
 from pi_course_kit.runner import TestResult
 from pi_course_kit.typecheck import Diagnostic, type_check
+
+# A check may stop soon after it is red. Here every test is to show whether it notices.
+LIMITS = Limits(red_seconds=Limits().total_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def run_fault(chapter: Checkpoint, fault_id: str) -> FaultResult:
         path = root / fault.file
         source = path.read_text(encoding="utf-8")
         path.write_text(apply(fault, source), encoding="utf-8", newline="\n")
-        broken = runner.run_tests(root, chapter.number).tests
+        broken = runner.run_tests(root, chapter.number, limits=LIMITS).tests
         types = tuple(type_check([path], root)) if fault.expect == "types" else ()
         path.write_text(source, encoding="utf-8", newline="\n")
         restored = runner.run_tests(root, chapter.number).tests

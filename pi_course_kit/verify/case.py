@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -135,9 +135,16 @@ class Case:
     def focused(self) -> Session:
         return self.session([self.test])
 
-    def run(self, root: Path, tests: tuple[str, ...] | None = None) -> RunResult:
+    @cached_property
+    def patient(self) -> Session:
+        """Runs each test, however long the run has been red."""
+        return self.session([self.test], replace(LIMITS, red_seconds=LIMITS.total_seconds))
+
+    def run(
+        self, root: Path, tests: tuple[str, ...] | None = None, *, patient: bool = False
+    ) -> RunResult:
         """The focused tests (or some of them) on the package in `root`."""
-        return self.focused.run(
+        return (self.patient if patient else self.focused).run(
             root,
             select=tests,
             pinned=runner.pins(self.chapter, tests),

@@ -107,7 +107,7 @@ def declared_faults(case: Case) -> Iterator[Finding]:
             yield Finding(str(error), where, "")
             continue
         path.write_text(broken, encoding="utf-8", newline="\n")
-        result = case.run(root)
+        result = case.run(root, patient=True)
         path.write_text(source, encoding="utf-8", newline="\n")
         yield from _of_fault(case, fault, result, where)
     if not case.run(root).green:
