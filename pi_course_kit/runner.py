@@ -6,7 +6,6 @@ canary that failed in the same session, an end record, and a normal exit of the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -139,8 +138,6 @@ def _missing(chapter: Checkpoint, folder: Path) -> tuple[str, ...]:
 def _notes(chapter: Checkpoint, folder: Path) -> list[str]:
     """What lies in the folder and had no part in the run, though it looks as if it had."""
     notes: list[str] = []
-    if elsewhere := os.environ.get("PI_COURSE_DATA"):
-        notes.append(f"the tests are those of another course: PI_COURSE_DATA names {elsewhere}.")
     mine = folder / "tests" / chapter.test_name
     name = f"tests/{chapter.test_name}"
     if not mine.is_file():

@@ -54,6 +54,16 @@ def test_a_solved_folder_is_green_and_shows_what_was_tested(folder: Path) -> Non
     assert "pi_course/greet.py" in result.stdout
 
 
+def test_tests_of_another_course_are_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solve(folder)
+    root = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PI_COURSE_DATA", root)
+    note = f"the tests are those of another course: PI_COURSE_DATA names {root}."
+    assert run_json(folder)[1]["notes"] == [note]
+    monkeypatch.delenv("PI_COURSE_DATA")
+    assert run_json(folder)[1]["notes"] == []
+
+
 def test_json_has_exactly_the_fields_that_were_promised(folder: Path) -> None:
     code, value = run_json(folder)
     assert (code, value["chapter"], value["verdict"]) == (1, "01-hello", "red")

@@ -323,15 +323,6 @@ def test_a_file_that_can_not_be_parsed_is_red(learner, text: str, message: str) 
     assert message in result.tests[0].message
 
 
-def test_tests_of_another_course_are_noted(learner, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner.write(SOLUTION)
-    folder = Path(__file__).parents[3]
-    monkeypatch.setenv("PI_COURSE_DATA", str(folder))
-    assert check(learner.folder, chapter=learner.chapter).notes == (
-        f"the tests are those of another course: PI_COURSE_DATA names {folder}.",
-    )
-
-
 def test_the_guard_is_this_kit_and_no_other(learner, tmp_path: Path) -> None:
     other = tmp_path / "pi_course_kit"
     other.mkdir()
