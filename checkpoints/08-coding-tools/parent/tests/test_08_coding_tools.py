@@ -27,13 +27,31 @@ HANGS = "nothing came back within 3 s: what does it wait for?"
 
 
 def run(coro, sentence=HANGS, seconds=3):
+    """Run to the end, to the time limit, or to the first error in a callback of the loop.
+
+    asyncio only logs such an error, and what waits for the callback would wait on.
+    """
+    raised = []
+
     async def limited():
+        def stop(loop, context):
+            if not raised and isinstance(context.get("exception"), Exception):
+                raised.append(context["exception"])
+                task.cancel()
+
+        task = asyncio.current_task()
+        asyncio.get_running_loop().set_exception_handler(stop)
         try:
             return await asyncio.wait_for(coro, seconds)
         except TimeoutError:
             raise AssertionError(sentence) from None
 
-    return asyncio.run(limited())
+    try:
+        return asyncio.run(limited())
+    except asyncio.CancelledError:
+        if raised:
+            raise raised[0] from None
+        raise
 
 
 def refusal(function, *arguments, **options):
@@ -1626,7 +1644,9 @@ def test_bash_cancelled_task_takes_the_command_along(tmp_path):
         before = handles()
         context = tool_context(report=lambda piece: ready.set())
         task = asyncio.create_task(bash_in(tmp_path, python(STUBBORN), context=context))
-        await ready.wait()
+        begun = asyncio.create_task(ready.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
         task.cancel()
         await asyncio.wait([task])
         return task.cancelled(), handles() - before
@@ -1637,11 +1657,12 @@ def test_bash_cancelled_task_takes_the_command_along(tmp_path):
 
 def test_bash_leaves_no_handle_when_it_cannot_start(tmp_path):
     """A command that the system refuses leaves no end of a pipe open."""
+    from pi_course.coding_tools.refusal import ToolRefused
 
     async def main():
         before = handles()
         for _ in range(5):
-            with contextlib.suppress(Exception):
+            with pytest.raises(ToolRefused):
                 await bash_in(tmp_path, "x" * 4_000_000)
         return handles() - before
 
@@ -1986,7 +2007,10 @@ def test_tools_refuse_what_they_cannot_work_with(tmp_path, folder, options, told
 
 def test_tools_without_a_sandbox_do_not_pretend(tmp_path):
     """No bubblewrap, or one that does not work here: an error that says so, and nothing less."""
+    from pi_course.coding_tools import create_coding_tools
     from pi_course.coding_tools.sandbox import SandboxUnavailable, sandboxed
+
+    assert len(create_coding_tools(tmp_path).list()) == 4  # who asks for no sandbox needs none
 
     with pytest.raises(SandboxUnavailable, match="no bwrap on PATH"):
         sandboxed(tmp_path, which=lambda name: None)
