@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from pi_course_kit.terminal import plain
+from pi_course_kit.terminal import exact, plain
 from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
@@ -145,33 +145,38 @@ def in_words(call: ToolCall) -> str:
     return plain(said).replace("\n", "\\n")
 
 
-def change_in(call: ToolCall) -> str:
-    """What a call would change, as a person should see it before saying yes."""
-    match _fields(call.arguments):
-        case {"command": str(command)}:  # whole: what is left out could be what matters
-            return _indented(command.split("\n"))
-        case {"content": str(content)}:
-            lines = [f"+{line}" for line in content.rstrip("\n").split("\n")]
-        case {"edits": edits}:
-            listed = cast("Iterable[object]", edits if isinstance(edits, list | tuple) else ())
-            lines = [line for edit in listed for line in _replaced(edit)]
-        case _:
-            lines = []
-    return _indented(_elided(lines, FIRST, LAST))
+def question(tool: str, arguments: Mapping[str, object]) -> str:
+    """What a tool is about to do, whole and without disguise: a person says yes or no to it.
 
-
-def _indented(lines: list[str]) -> str:
-    return "".join(f"    {plain(line)}\n" for line in lines)
+    `arguments` are those that the tool will get, after parsing: a call may hold more than that.
+    """
+    lines = [f"It wants to {tool}"]
+    for name, value in arguments.items():
+        match value:
+            case str() if name == "content":
+                lines += [f"+{line}" for line in value.split("\n")]
+            case str():
+                lines += value.split("\n")
+            case list():
+                for edit in cast("list[object]", value):
+                    lines += _replaced(edit)
+            case None:
+                pass
+            case _:
+                lines.append(f"{name} {_as_json(value)}")
+    shown = [lines[0], *(f"    {exact(line)}" for line in lines[1:])]
+    if len(lines) > LAST:
+        shown.append(f"  {len(lines) - 1} lines in all; the first ones stand above")
+    return "".join(f"{line}\n" for line in shown)
 
 
 def _replaced(edit: object) -> list[str]:
     match _fields(edit):
         case {"oldText": str(old), "newText": str(new)}:
-            return [f"-{line}" for line in old.split("\n")] + [
-                f"+{line}" for line in new.split("\n")
-            ]
+            removed = [f"-{line}" for line in old.split("\n")]
+            return removed + [f"+{line}" for line in new.split("\n")]
         case _:
-            return []
+            return [_as_json(edit)]
 
 
 def _elided(lines: list[str], first: int, last: int) -> list[str]:

@@ -7,15 +7,17 @@ is asked before something is changed, and whose Ctrl-C stops a run and keeps the
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib
 import json
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pi_course_kit.agent_screen import change_in, in_words
-from pi_course_kit.terminal import until_done
-from pi_course_kit.values import cut
+from pi_course_kit.agent_screen import question
+from pi_course_kit.terminal import exact, until_done
 
 if TYPE_CHECKING:
     from pi_course.agent_loop import AgentRunResult, LoopEvent, Refused
@@ -47,6 +49,7 @@ class Talk:
     ) -> None:
         from pi_course.abort import AbortController
         from pi_course.messages import SystemMessage
+        from pi_course.surrogates import replace_surrogates
 
         self._model = model
         self._tools = tools
@@ -55,7 +58,9 @@ class Talk:
         self._ask = ask
         self._allowed = allowed
         self._controller = AbortController()
-        system = SystemMessage(content=SYSTEM.format(folder=folder), timestamp=0)
+        system = SystemMessage(
+            content=replace_surrogates(SYSTEM.format(folder=folder)), timestamp=0
+        )
         self.messages: tuple[AgentMessage, ...] = (system,)
 
     async def prompt(self, text: str) -> AgentRunResult:
@@ -63,13 +68,14 @@ class Talk:
         from pi_course.abort import AbortController
         from pi_course.agent_loop import LoopHooks, run_agent_loop
         from pi_course.messages import AgentContext, user_message
+        from pi_course.surrogates import replace_surrogates
 
         self._controller = AbortController()
         run = asyncio.create_task(
             run_agent_loop(
                 model=self._model,
                 tools=self._tools,
-                context=AgentContext([*self.messages, user_message(text)]),
+                context=AgentContext([*self.messages, user_message(replace_surrogates(text))]),
                 signal=self._controller.signal,
                 on_event=self._on_event,
                 hooks=LoopHooks(before_tool_call=self._permitted),
@@ -82,15 +88,20 @@ class Talk:
 
     async def _permitted(self, call: ToolCall) -> ToolCall | Refused:
         from pi_course.agent_loop import Refused
+        from pi_course.tool_schema import InvalidArguments, parse_tool_arguments
 
-        if self._allowed or call.name not in CHANGES:
+        tool = self._tools.get(call.name)
+        if self._allowed or tool is None or call.name not in CHANGES:
             return call
         if self._ask is None:
             return Refused("nobody is there to allow it; the user can start it with --yes")
-        answer = self._ask(
-            f"  It wants to {cut(in_words(call), 60)}\n{change_in(call)}"
-            f"May it write and run commands in {self._folder}?"
-        )
+        try:
+            schema = tool.definition.parameters
+            arguments, _ = parse_tool_arguments(tool.parameters, schema, call.arguments)
+        except InvalidArguments:
+            return call  # it will be refused, and does not run
+        what = question(call.name, arguments.model_dump(mode="json", by_alias=True))
+        answer = self._ask(f"{what}May it write and run commands in {exact(str(self._folder))}?")
         if answer is None:
             self._controller.abort("Ctrl-C")
         self._allowed = bool(answer)
@@ -98,7 +109,14 @@ class Talk:
 
 
 def ask_at_terminal(question: str) -> bool | None:
-    """Yes or no; None after Ctrl-C. It waits for the key with the event loop: nothing runs then."""
+    """Yes or no; None after Ctrl-C. It waits for the key with the event loop: nothing runs then.
+
+    What was typed before the question stood there is no answer to it.
+    """
+    with contextlib.suppress(ImportError, OSError):
+        termios = importlib.import_module("termios")
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
     # asyncio's own handler would only note the Ctrl-C, and the prompt would stay.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -143,7 +161,7 @@ def json_line(event: LoopEvent) -> str | None:
             line = {"type": "end", "reason": reason}
         case _:
             return None
-    return json.dumps(line, ensure_ascii=False)
+    return json.dumps(line)  # in ASCII: a terminal may be reading it
 
 
 def _wire(value: Any) -> Any:

@@ -58,8 +58,9 @@ class Course(click.Group):
             return super().invoke(ctx)
         except CourseError as error:
             from pi_course_kit.output import say
+            from pi_course_kit.terminal import plain
 
-            say(f"pi-course: {error}", err=True)
+            say(f"pi-course: {plain(str(error))}", err=True)
             raise SystemExit(2) from error
 
 

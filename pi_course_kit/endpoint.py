@@ -124,11 +124,23 @@ def _around(needs: int | None) -> Path | None:
         folder = practice.practice_folder()
     except CourseError:
         return None
+    if not _known(folder):
+        return None
     chapter = practice.chapter_of(folder)
     there = chapter.number > needs or (
         chapter.number == needs and not symbols.missing(chapter, folder)
     )
     return folder.resolve() if there else None
+
+
+def _known(folder: Path) -> bool:
+    """Whether the learner's own workspace knows the folder. Anybody can make one that looks so,
+    and its code would run with the key in the environment.
+    """
+    from pi_course_kit.workspace import progress_for, workspace
+
+    recorded = {entry.get("folder") for entry in progress_for().read().values()}
+    return str(folder) in recorded or folder.resolve().is_relative_to(workspace().resolve())
 
 
 def open_model(endpoint: Endpoint) -> Model:

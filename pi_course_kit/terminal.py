@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import importlib
 import io
+import re
 import sys
+import unicodedata
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -14,7 +16,8 @@ import click
 
 TICK = 0.25  # seconds
 # What a model or a tool says may not move the cursor, ring the bell or turn the writing around.
-_CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_DIRECTIONS = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_CONTROLS = {*range(32), *range(127, 160), 0x2028, 0x2029, 0xFEFF, *_DIRECTIONS}
 _SHOWN: dict[int, str | None] = {
     **dict.fromkeys(_CONTROLS - {ord("\n"), ord("\t")}, "\ufffd"),
     ord("\r"): None,
@@ -29,6 +32,20 @@ def plain(text: str) -> str:
         "'a title\\\\ufffd]0;gone\\\\n'"
     """
     return text.translate(_SHOWN)
+
+
+def exact(line: str) -> str:
+    """A line that somebody decides by: nothing in it is invisible, and no gap hides its end.
+
+    Example:
+        >>> ascii(exact("ls\\r" + " " * 3000 + "; rm x\\u200b"))
+        "'ls\\\\ufffd [3000 blanks] ; rm x\\\\ufffd'"
+    """
+    shown = "".join(
+        char if char == " " or unicodedata.category(char)[0] not in "CZ" else "\ufffd"
+        for char in line.replace("\t", "    ")
+    )
+    return re.sub(" {9,}", lambda gap: f" [{len(gap[0])} blanks] ", shown)
 
 
 def settle() -> None:

@@ -70,9 +70,11 @@ def command(
         raise CourseError("--demo has its own model, folder and task: leave the others out.")
     if endpoint is None and not demo:
         raise CourseError(NO_MODEL)
+    if prompt is not None and not prompt.strip():
+        raise CourseError("--print needs a prompt: say what is to be done.")
     if as_json and not demo and prompt is None:
         raise CourseError("--json needs --print, or --demo: a talk is for people.")
-    endpoints.serve_runtime(mine, needs=NEEDS)
+    own = endpoints.serve_runtime(mine, needs=NEEDS)
     on_event = _print_json if as_json else Screen(partial(click.echo, nl=False)).show
     try:
         if demo:
@@ -80,7 +82,9 @@ def command(
 
             raise SystemExit(play(on_event, _say_nothing if as_json else click.echo))
         assert endpoint is not None
-        ask = ask_at_terminal if sys.stdin.isatty() and not as_json else None
+        ask = (
+            ask_at_terminal if sys.stdin.isatty() and sys.stdout.isatty() and not as_json else None
+        )
         place = (folder or Path.cwd()).resolve()
         tools = _tools(place)
         talk = Talk(endpoints.open_model(endpoint), tools, place, on_event, ask, allowed=yes)
@@ -92,7 +96,10 @@ def command(
     if prompt is not None:
         raise SystemExit(0 if asyncio.run(talk.prompt(prompt)).reason == "stop" else 1)
     terminal.settle()
-    click.echo(f"pi-course agent with {endpoint.model}, in {place}\n{KEYS}")
+    click.echo(f"pi-course agent with {endpoint.model}, in {terminal.plain(str(place))}")
+    if own is not None:
+        click.echo(f"It runs on your own files, in {terminal.plain(str(own))}")
+    click.echo(KEYS)
     _talk(talk)
 
 

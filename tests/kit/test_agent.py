@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Generator
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from pi_course_kit import sample_project
+from pi_course_kit.agent_demo import NEW, OLD, TASK
+from pi_course_kit.agent_screen import question
 from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply
 from tests.kit.talking import Terminal, served
 from tests.kit.test_agent_demo import AGENT
@@ -67,6 +71,33 @@ def test_one_prompt_reads_edits_and_ends(folder: Path) -> None:
     assert "\x1b" not in done.stdout
     roles = [message["role"] for message in server.requests[-1].body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "tool"]
+
+
+def test_a_model_behind_a_server_mends_the_sample_project(tmp_path: Path) -> None:
+    """The task of the demo, with real HTTP between the agent and its model."""
+    project = sample_project.copy_to(tmp_path / "project")
+    assert last_line(project).startswith("1 failed")
+    command = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
+    edit = {"path": "greeting.py", "edits": [{"oldText": OLD, "newText": NEW}]}
+    turns = [
+        Reply(calls=(Call("call_1", "bash", json.dumps({"command": command})),)),
+        Reply(calls=(Call("call_2", "read", json.dumps({"path": "greeting.py"})),)),
+        Reply(calls=(Call("call_3", "edit", json.dumps(edit)),)),
+        Reply(calls=(Call("call_4", "bash", json.dumps({"command": command})),)),
+        Reply(text="It passes now."),
+    ]
+    with served(turns) as server:
+        done = agent(project, server, "--print", TASK, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.index("1 failed") < done.stdout.index("1 passed")
+    assert last_line(project).startswith("1 passed")
+
+
+def last_line(project: Path) -> str:
+    """The last line of pytest in a project."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8", timeout=60)
+    return done.stdout.strip().split("\n")[-1]
 
 
 def test_without_a_person_nothing_is_changed(folder: Path) -> None:
@@ -132,13 +163,60 @@ def test_a_person_sees_the_change_before_saying_yes_and_is_asked_once(folder: Pa
     with served(turns) as server, terminal(folder, server) as talk:
         talk.press("say durable\r")
         asked = talk.until("[y/N] ")
-        assert "  It wants to edit notes.txt" in asked
-        assert "    -world\n    +durable\n" in asked
+        assert "It wants to edit\n    notes.txt\n    -world\n    +durable\n" in asked
         assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
         talk.press("y\r")
         rest = talk.until("durable now.")
     assert "[y/N]" not in rest
     assert "    once more\n" in rest
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("edit", {"command": "echo harmless", **json.loads(EDIT.arguments)}),
+        ("edit", {"path": "notes.txt", "edits": json.dumps(json.loads(EDIT.arguments)["edits"])}),
+    ],
+    ids=["with-a-decoy", "as-a-string"],
+)
+def test_the_question_shows_what_the_tool_will_get(
+    folder: Path, name: str, arguments: dict[str, object]
+) -> None:
+    turns = [Reply(calls=(Call("call_1", name, json.dumps(arguments)),)), Reply(text="Over.")]
+    with served(turns) as server, terminal(folder, server) as talk:
+        talk.press("go\r")
+        asked = talk.until("[y/N] ")
+        talk.press("\r")
+        talk.until("Over.")
+    assert "harmless" not in asked.partition("It wants")[2]
+    assert "-world\n    +durable\n" in asked
+
+
+def test_nothing_in_the_question_is_hidden() -> None:
+    lines = "\n".join(f"echo {number}" for number in range(40))
+    shown = question("bash", {"command": f"./run\r\n{lines}\nls{' ' * 3000}; rm x"})
+    assert all(f"    echo {number}\n" in shown for number in range(40))
+    assert "    ./run\ufffd\n" in shown
+    assert "ls [3000 blanks] ; rm x" in shown
+
+
+def test_a_folder_that_only_looks_like_practice_is_not_run(tmp_path: Path) -> None:
+    """Its code would run with the key in the environment, and nobody was asked."""
+    trap = tmp_path / "trap"
+    (trap / "pi_course").mkdir(parents=True)
+    marker = json.dumps({"kit": "0.1.0", "chapter": "08-coding-tools"})
+    (trap / ".pi-course.json").write_text(marker, encoding="utf-8")
+    (trap / "pi_course/__init__.py").write_text("open('ran', 'w')\n", encoding="utf-8")
+    with served([Reply(text="Hello.")]) as server:
+        done = subprocess.run(
+            [*AGENT, *at(server), "--print", "hello"],
+            cwd=trap,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+    assert (done.returncode, "Hello." in done.stdout) == (0, True), done.stdout + done.stderr
+    assert not (trap / "ran").exists()
 
 
 def test_a_no_is_told_to_the_model(folder: Path) -> None:
