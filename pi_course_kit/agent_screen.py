@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from pi_course_kit.output import WIDTH
 from pi_course_kit.terminal import exact, plain
 from pi_course_kit.values import cut
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from pi_course.agent_loop import LoopEvent
     from pi_course.messages import TextContent, ToolCall, ToolResultMessage
 
-WIDTH = 80
 FIRST, LAST = 6, 6  # lines of a result or a diff; the model reads all of it
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -42,7 +42,7 @@ class Screen:
                 self._end_text()
                 if message.stop_reason in ("error", "aborted"):
                     said = (message.error_message or "").removeprefix(f"{message.stop_reason}: ")
-                    self.line(f"[{message.stop_reason}] {plain(said)}".rstrip(), "red")
+                    self._line(f"[{message.stop_reason}] {plain(said)}".rstrip(), "red")
             case agent_loop.ToolStart(call):
                 self._calls[call.id] = _Shown(in_words(call))
                 self._head(call.id)
@@ -51,11 +51,11 @@ class Screen:
             case agent_loop.ToolEnd(result):
                 self._result(result)
             case agent_loop.ToolSkipped(result):
-                self.line(f"  not run: {plain(result.tool_name)}", "yellow")
+                self._line(f"  not run: {plain(result.tool_name)}", "yellow")
             case _:
                 pass
 
-    def line(self, text: str, colour: str | None = None) -> None:
+    def _line(self, text: str, colour: str | None = None) -> None:
         """One line of its own; a text that still runs is ended before it."""
         self._end_text()
         self._headed = None
@@ -102,7 +102,7 @@ class Screen:
         lines = _elided(lines[there:], first, LAST)
         for line in lines if any(lines) or not there else ():
             colour = _DIFF.get(line[:1]) if diff else "red" if result.is_error else None
-            self._write(click.style(cut("    " + (line or ""), WIDTH).rstrip(), fg=colour) + "\n")
+            self._write(click.style(cut("    " + line, WIDTH).rstrip(), fg=colour) + "\n")
         del self._calls[result.tool_call_id]
         self._headed = None
 

@@ -13,6 +13,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from pi_course_kit.agent_screen import question
 from pi_course_kit.terminal import exact, until_done
 
 if TYPE_CHECKING:
+    from pi_course.abort import AbortController
     from pi_course.agent_loop import AgentRunResult, LoopEvent, Refused
     from pi_course.messages import AgentMessage, Model, ToolCall
     from pi_course.tool import ToolRegistry
@@ -47,7 +49,6 @@ class Talk:
         *,
         allowed: bool = False,
     ) -> None:
-        from pi_course.abort import AbortController
         from pi_course.messages import SystemMessage
         from pi_course.surrogates import replace_surrogates
 
@@ -57,7 +58,6 @@ class Talk:
         self._on_event = on_event
         self._ask = ask
         self._allowed = allowed
-        self._controller = AbortController()
         system = SystemMessage(
             content=replace_surrogates(SYSTEM.format(folder=folder)), timestamp=0
         )
@@ -70,23 +70,23 @@ class Talk:
         from pi_course.messages import AgentContext, user_message
         from pi_course.surrogates import replace_surrogates
 
-        self._controller = AbortController()
+        controller = AbortController()
         run = asyncio.create_task(
             run_agent_loop(
                 model=self._model,
                 tools=self._tools,
                 context=AgentContext([*self.messages, user_message(replace_surrogates(text))]),
-                signal=self._controller.signal,
+                signal=controller.signal,
                 on_event=self._on_event,
-                hooks=LoopHooks(before_tool_call=self._permitted),
+                hooks=LoopHooks(before_tool_call=partial(self._permitted, controller)),
             )
         )
-        if await until_done(run, self._controller.abort):
+        if await until_done(run, controller.abort):
             await asyncio.wait({run})  # the loop gives everything a moment, and no more
         self.messages = run.result().messages
         return run.result()
 
-    async def _permitted(self, call: ToolCall) -> ToolCall | Refused:
+    async def _permitted(self, run: AbortController, call: ToolCall) -> ToolCall | Refused:
         from pi_course.agent_loop import Refused
         from pi_course.tool_schema import InvalidArguments, parse_tool_arguments
 
@@ -103,7 +103,7 @@ class Talk:
         what = question(call.name, arguments.model_dump(mode="json", by_alias=True))
         answer = self._ask(f"{what}May it write and run commands in {exact(str(self._folder))}?")
         if answer is None:
-            self._controller.abort("Ctrl-C")
+            run.abort("Ctrl-C")
         self._allowed = bool(answer)
         return call if self._allowed else Refused("the user did not allow it")
 
@@ -141,9 +141,7 @@ def json_line(event: LoopEvent) -> str | None:
                 "contentIndex": delta.content_index,
                 "delta": delta.delta,
             }
-        case agent_loop.AssistantMessageSaved(message):
-            line = {"type": "message", "message": _wire(message)}
-        case agent_loop.MessageAdded(message):
+        case agent_loop.AssistantMessageSaved(message) | agent_loop.MessageAdded(message):
             line = {"type": "message", "message": _wire(message)}
         case agent_loop.ToolStart(call):
             line = {"type": "tool_start", "call": _wire(call)}

@@ -304,3 +304,10 @@ def find(name: str) -> Checkpoint:
     raise CourseError(
         f"There is no chapter {name!r}. The chapters are {known}; see `pi-course list`."
     )
+
+
+def following(chapter: Checkpoint) -> Checkpoint | None:
+    """The chapter after this one; None after the last."""
+    number = chapter.number + 1
+    found = (folder for folder in folders() if int(folder.name[:2]) == number)
+    return next(map(_load, found), None)

@@ -9,9 +9,10 @@ from pathlib import Path
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.compare import Comparison, Entry
 from pi_course_kit.divergence import Place
+from pi_course_kit.output import WIDTH
+from pi_course_kit.report import field
 from pi_course_kit.values import compare, cut, cut_left, width
 
-WIDTH = 80
 ROOM = WIDTH - 12
 BEFORE = 2  # equal values shown before the one that differs
 LINES = 7  # of the learner's code
@@ -48,25 +49,25 @@ def _parting(chapter: Checkpoint, folder: Path, one: Comparison) -> Iterator[str
     assert one.reference is not None and one.mine is not None
     yield story(one)
     for entry in one.equal[-BEFORE:]:
-        yield from _field("equal", cut(entry.asked, ROOM))
+        yield from field("equal", cut(entry.asked, ROOM), hyphens=False)
         yield f"              {cut(entry.value, ROOM - 2)}"
     yield ""
-    yield from _field("traced", one.reference.asked or one.mine.asked)
+    yield from field("traced", one.reference.asked or one.mine.asked, hyphens=False)
     expected, got = both(one.reference, one.mine, ROOM)
     for name, part in (("reference", expected), ("yours", got)):
         for index, line in enumerate(part):
             yield f"  {name if not index else '':<10}{line}".rstrip()
     if one.place is not None:
-        yield from _field("made in", where(one.place))
+        yield from field("made in", where(one.place), hyphens=False)
         for number, line in excerpt(folder, one.place):
             mark = ">" if number == one.place.line else " "
             yield f"            {mark} {number:>4}  {cut(line, 60)}"
     if one.lab is not None:
-        yield from _field("lab", f"{one.lab.id}  {one.lab.title}")
+        yield from field("lab", f"{one.lab.id}  {one.lab.title}", hyphens=False)
     if one.printed.strip():
-        yield from _field("printed", "\n".join(one.printed.rstrip().split("\n")[-5:]))
+        yield from field("printed", "\n".join(one.printed.rstrip().split("\n")[-5:]), hyphens=False)
     yield ""
-    yield from _field("next", next_step(chapter, one))
+    yield from field("next", next_step(chapter, one), hyphens=False)
 
 
 def story(one: Comparison) -> str:
@@ -114,10 +115,3 @@ def next_step(chapter: Checkpoint, one: Comparison) -> str:
     if one.lab not in chapter.labs:
         return f"pi-course hint {one.lab.id}"
     return f"pi-course check --lab {one.lab.id}"
-
-
-def _field(name: str, value: str) -> Iterator[str]:
-    for line in value.split("\n"):
-        for part in textwrap.wrap(line, ROOM, break_on_hyphens=False) or [""]:
-            yield f"  {name:<10}{part}".rstrip()
-            name = ""

@@ -12,10 +12,10 @@ import click
 
 from pi_course_kit import gaps
 from pi_course_kit.checkpoint import Checkpoint, Lab
+from pi_course_kit.output import WIDTH
 from pi_course_kit.results import CheckResult, TestResult
 from pi_course_kit.values import compare, cut, cut_left, width
 
-WIDTH = 80
 NAME = 50  # columns of a lab's title
 FULL = 3  # failing tests of the first failing lab that are shown in full
 LINES = 6  # further ones, a line each
@@ -60,7 +60,7 @@ def text(
         )
     if red := next((test.lab for test in result.tests if test.outcome != "passed"), None):
         lacks = gaps.of_lab(result.missing, chapter, red)
-        parts.append("\n".join(_field("next", _to_do(red, lacks))))
+        parts.append("\n".join(field("next", _to_do(red, lacks))))
     printed = result.printed
     if any(test.type == "BdbQuit" for test in result.tests):
         printed = DEBUGGER.sub("", printed)
@@ -234,24 +234,26 @@ def _full(test: TestResult, said: str | None, owner: str, paint: _Paint) -> Iter
         yield paint.bold(line)
     yield f"  {cut(test.id, 78)}"
     if test.called:
-        yield from _field("called", test.called)
+        yield from field("called", test.called)
     pair = compare(test.expected, test.got, WIDTH - 12)
     for name, lines in (("expected", pair[0]), ("got", pair[1])):
         for index, line in enumerate(lines):
             yield f"  {name if not index else '':<10}{line}"
     compared = test.got is not None and test.message.startswith("assert ")
     if not compared and test.message != said:
-        yield from _field("because", test.message or test.outcome)
+        yield from field("because", test.message or test.outcome)
     if test.where:
-        yield from _field("where", f"{test.where} {owner}".rstrip())
+        yield from field("where", f"{test.where} {owner}".rstrip())
     if test.code:
         yield f"              {cut(test.code, 66)}"
 
 
-def _field(name: str, value: str) -> Iterator[str]:
+def field(name: str, value: str, *, hyphens: bool = True) -> Iterator[str]:
+    """A named value; `hyphens` says whether a long line may end at one."""
     for line in value.split("\n"):
         indent = " " * (len(line) - len(line.lstrip()))
-        for part in textwrap.wrap(line, WIDTH - 12, subsequent_indent=indent) or [""]:
+        parts = textwrap.wrap(line, WIDTH - 12, subsequent_indent=indent, break_on_hyphens=hyphens)
+        for part in parts or [""]:
             yield f"  {name:<10}{part}".rstrip()
             name = ""
 

@@ -9,12 +9,19 @@ import io
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import click
 
 TICK = 0.25  # seconds
+KEYS = "/help shows what you can type. Ctrl-C stops {what}, Ctrl-D ends.\n"
+HELP = """\
+/history  the messages so far: what the next request will carry
+/help     these lines
+/quit     ends, as /exit and Ctrl-D do
+Ctrl-C    stops {what} and keeps the conversation; a second one ends
+"""
 # What a model or a tool says may not move the cursor, ring the bell or turn the writing around.
 _DIRECTIONS = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 _CONTROLS = {*range(32), *range(127, 160), 0x2028, 0x2029, 0xFEFF, *_DIRECTIONS}
@@ -62,16 +69,17 @@ def settle() -> None:
 class Lines:
     """Lines until the user leaves; each but a /command is answered in an event loop of its own.
 
-    `commands` maps a /command to what it prints.
+    `history` gives what /history prints, and `what` names what Ctrl-C stops: "an answer".
     """
 
     def __init__(
         self,
         answer: Callable[[str], Coroutine[Any, Any, None]],
-        commands: Mapping[str, Callable[[], str]],
+        history: Callable[[], str],
+        what: str,
     ) -> None:
         self._answer = answer
-        self._commands = commands
+        self._commands = {"/history": history, "/help": lambda: HELP.format(what=what)}
         self.stopped = False  # by Ctrl-C, and nothing was typed since: the next one leaves
 
     def read(self) -> None:

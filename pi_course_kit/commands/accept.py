@@ -84,9 +84,9 @@ def _answer(question: Question, shown: str) -> dict[str, Any] | None:
 
 
 def _next(chapter: Checkpoint) -> str:
-    from pi_course_kit.checkpoint import checkpoints
+    from pi_course_kit.checkpoint import following
 
-    after = next((other for other in checkpoints() if other.number == chapter.number + 1), None)
+    after = following(chapter)
     if after is None:
         return "It is the last chapter of this edition."
     return f"Next: `pi-course lab {after.nn}`, {after.title}."

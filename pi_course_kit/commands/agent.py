@@ -16,6 +16,7 @@ from pi_course_kit.agent_screen import Screen, in_words
 from pi_course_kit.agent_talk import COLUMNS, Talk, ask_at_terminal, json_line
 from pi_course_kit.endpoint import Endpoint
 from pi_course_kit.errors import CourseError
+from pi_course_kit.output import WIDTH
 from pi_course_kit.values import cut
 
 if TYPE_CHECKING:
@@ -25,13 +26,7 @@ if TYPE_CHECKING:
     from pi_course.messages import AgentMessage
     from pi_course.tool import ToolRegistry
 
-KEYS = "/help shows what you can type. Ctrl-C stops a run, Ctrl-D ends.\n"
-HELP = """\
-/history  the messages so far: what the next request will carry
-/help     these lines
-/quit     ends, as /exit and Ctrl-D do
-Ctrl-C    stops a run and keeps the conversation; a second one ends
-"""
+WHAT = "a run"  # that Ctrl-C stops
 NEEDS = 8  # the chapter that brings the tools
 NO_MODEL = (
     "Which model? `pi-course agent --demo` runs offline, on a small project in a temporary "
@@ -99,7 +94,7 @@ def command(
     click.echo(f"pi-course agent with {endpoint.model}, in {terminal.plain(str(place))}")
     if own is not None:
         click.echo(f"It runs on your own files, in {terminal.plain(str(own))}")
-    click.echo(KEYS)
+    click.echo(terminal.KEYS.format(what=WHAT))
     _talk(talk)
 
 
@@ -117,9 +112,7 @@ def _talk(talk: Talk) -> None:
         lines.stopped = result.reason == "aborted"
         click.echo()
 
-    lines = terminal.Lines(
-        answer, {"/history": lambda: _history(talk.messages), "/help": lambda: HELP}
-    )
+    lines = terminal.Lines(answer, lambda: _history(talk.messages), WHAT)
     lines.read()
 
 
@@ -133,7 +126,7 @@ def _line(message: AgentMessage) -> str:
     said = [text_of(message)] if text_of(message) else []
     if isinstance(message, AssistantMessage):
         said += [in_words(block) for block in message.content if block.type == "toolCall"]
-    return cut(terminal.plain(f"{message.role:<11} {' | '.join(said)}"), 80) + "\n"
+    return cut(terminal.plain(f"{message.role:<11} {' | '.join(said)}"), WIDTH) + "\n"
 
 
 def _say_nothing(text: str) -> None:

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 OFFLINE = "Offline: the answers come from rules, try hello or streaming."
 USUAL_DELAY = 30  # milliseconds
-KEYS = "/help shows what you can type. Ctrl-C stops an answer, Ctrl-D ends.\n"
-HELP = """\
-/history  the messages so far: what the next request will carry
-/help     these lines
-/quit     ends, as /exit and Ctrl-D do
-Ctrl-C    stops an answer and keeps the conversation; a second one ends
-"""
+WHAT = "an answer"  # that Ctrl-C stops
 INDENT = " " * 16
 GRACE = 2.0  # seconds that a model has to end its answer after Ctrl-C
 
@@ -54,7 +48,7 @@ def command(
     talk = Talk(_conversation(system, endpoint, delay_ms), folder)
     terminal.settle()
     click.echo(_banner(endpoint, folder))
-    talk.lines()
+    talk.lines.read()
     count = len(talk.conversation.messages)
     click.echo(f"{count} message{'s' * (count != 1)}")
     if talk.failed and not talk.answered:
@@ -90,7 +84,7 @@ def _banner(endpoint: Endpoint | None, folder: Path | None) -> str:
         lines = [f"pi-course chat with {endpoint.model},", f"{key}, at {endpoint.base_url}"]
     if folder is not None:
         lines.append(f"It runs on your own files, in {folder}")
-    return "\n".join([*lines, KEYS])
+    return "\n".join([*lines, terminal.KEYS.format(what=WHAT)])
 
 
 class Talk:
@@ -101,10 +95,7 @@ class Talk:
         self.answered = False
         self.failed = False
         self._folder = folder
-        self._lines = terminal.Lines(
-            self._answer, {"/history": lambda: _history(conversation), "/help": lambda: HELP}
-        )
-        self.lines = self._lines.read
+        self.lines = terminal.Lines(self._answer, lambda: _history(conversation), WHAT)
 
     async def _answer(self, line: str) -> None:
         """The answer, typed out. After Ctrl-C a model deaf to its signal is left behind."""
@@ -113,7 +104,7 @@ class Talk:
         controller = AbortController()
         said = asyncio.create_task(self.conversation.say(line, _write, signal=controller.signal))
         if await terminal.until_done(said, controller.abort):
-            self._lines.stopped = True
+            self.lines.stopped = True
             await asyncio.wait({said}, timeout=GRACE)
         if not said.done():
             said.cancel()
@@ -128,7 +119,7 @@ class Talk:
             _write(f"\n[error] {type(error).__name__}: {error}{_place(error, self._folder)}\n\n")
             message = None
         self.answered |= message is not None
-        self.failed |= message is None and not self._lines.stopped
+        self.failed |= message is None and not self.lines.stopped
 
 
 def _write(text: str) -> None:

@@ -32,6 +32,11 @@ KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "nam
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
+def widget_view(widget: Any) -> dict[str, Any]:
+    """What a cell displays to show a widget, in the one form that a page can show."""
+    return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
+
+
 class CellFailed(Exception):
     """A cell raised something that no tag announces."""
 

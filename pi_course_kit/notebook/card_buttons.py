@@ -19,8 +19,8 @@ from threading import Thread
 from typing import Any
 
 from pi_course_kit.checkpoint import Checkpoint
-from pi_course_kit.notebook.build import WIDGET
-from pi_course_kit.notebook.view import in_kernel
+from pi_course_kit.notebook.build import widget_view
+from pi_course_kit.notebook.view import in_kernel, shell
 from pi_course_kit.workspace import progress_for
 
 SECONDS = 180  # then a command is given up
@@ -40,7 +40,7 @@ def show_after_cell(checkpoint: Checkpoint) -> None:
     """Put the buttons below the card, which is this cell's value; nowhere outside a kernel."""
     if not in_kernel():
         return
-    events: Any = importlib.import_module("IPython").get_ipython().events
+    events: Any = shell().events
 
     def show(result: object) -> None:
         events.unregister("post_run_cell", show)
@@ -49,9 +49,8 @@ def show_after_cell(checkpoint: Checkpoint) -> None:
         except ImportError:
             print(WITHOUT)
             return
-        view = {"version_major": 2, "version_minor": 0, "model_id": box.model_id}
         # No other form: a saved notebook then holds the card alone.
-        importlib.import_module("IPython.display").display({WIDGET: view}, raw=True)
+        importlib.import_module("IPython.display").display(widget_view(box), raw=True)
 
     events.register("post_run_cell", show)
 
@@ -88,10 +87,7 @@ class Buttons:
             ),
         ]
         self._shown = self._widgets.HTML()
-        head = self._widgets.HTML(
-            "Or here, with the same commands (after a restart, run this cell again):"
-        )
-        self.box = self._widgets.VBox([head, *rows, self._shown])
+        self.box = self._widgets.VBox([self._widgets.HTML(HEAD), *rows, self._shown])
 
     def _row(self, label: str, made: Sequence[tuple[str, Callable[[], list[str]]]]) -> Any:
         layout = self._widgets.Layout

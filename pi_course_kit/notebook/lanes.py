@@ -20,7 +20,7 @@ def lanes(events: Iterable[object]) -> Shown:
         picture.add(event)
     if not picture.rows:
         return show(Text("No events."))
-    count = max(1, *(lane + 1 for row in picture.rows for lane in row.tools), 1)
+    count = max((lane + 1 for row in picture.rows for lane in row.tools), default=1)
     tools = ["tool"] if count == 1 else [f"tool {n}" for n in range(1, count + 1)]
     head = ["#", "caller", "model", *tools, "transcript", "pairs"]
     rows = [

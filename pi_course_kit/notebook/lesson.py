@@ -169,10 +169,7 @@ class Chapter:
 
     def next(self) -> Shown:
         """What the next chapter adds."""
-        for folder in checkpoints.folders():
-            if int(folder.name[:2]) == self.checkpoint.number + 1:
-                return card.following(self.checkpoint, checkpoints.find(folder.name))
-        return card.following(self.checkpoint, None)
+        return card.following(self.checkpoint, checkpoints.following(self.checkpoint))
 
 
 def _cell(value: object) -> str:

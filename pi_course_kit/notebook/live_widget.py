@@ -17,10 +17,10 @@ from typing import Any
 import anywidget
 import traitlets
 
+from pi_course_kit.notebook.build import widget_view
 from pi_course_kit.notebook.timeline import Timeline
 from pi_course_kit.notebook.view import FRAME, Picture
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
 BATCH = 5000  # entries in one message
 _FILES = resources.files("pi_course_kit.notebook")
 
@@ -45,8 +45,7 @@ class WidgetPicture(Picture):
         self._widget: Any = LiveWidget()
         self._widget.on_msg(self._heard)
         # Only this form: a text form that changes later is not what nbval compares.
-        view = {"version_major": 2, "version_minor": 0, "model_id": self._widget.model_id}
-        self._view = {WIDGET: view}
+        self._view = widget_view(self._widget)
         self._place = self._display(self._view, raw=True, display_id=True)
 
     def _heard(self, widget: object, content: dict[str, Any], buffers: object) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pi_course_kit.notebook.build import WIDGET
+from pi_course_kit.notebook.build import widget_view
 from pi_course_kit.notebook.shown import Shown, Table, Text, show
+from pi_course_kit.notebook.view import in_kernel, shell
 from pi_course_kit.workspace import Progress
 
 LINES = 12  # of what came
@@ -60,9 +61,9 @@ class Prediction:
 
     def await_next_cell(self) -> None:
         """Show the guess below the output of the next cell, if this is a notebook."""
-        shell = _shell()
-        if shell is not None:
-            _Listener(shell, self.came)
+        kernel = shell()
+        if kernel is not None:
+            _Listener(kernel, self.came)
 
     def came(self, text: str, value: object) -> Shown:
         """Keep what came; a choice that is equal to the value, or is not, marks itself."""
@@ -72,7 +73,7 @@ class Prediction:
         self._progress.change_prediction(self._slug, self._number, **facts)
         entry = self.entry
         shown = side_by_side(entry["guess"], text, entry["right"])
-        if _shell() is not None:
+        if in_kernel():
             _display()(shown)
             if entry["right"] is None:
                 self._buttons = _ask(self.mark)
@@ -138,8 +139,7 @@ def _ask(mark: Callable[[bool], object]) -> Callable[[str], None]:
         button.on_click(partial(_clicked, mark, right))
         buttons.append(button)
     box = widgets.HBox(buttons)
-    view = {"version_major": 2, "version_minor": 0, "model_id": box.model_id}
-    handle = _display()({WIDGET: view}, raw=True, display_id=True)
+    handle = _display()(widget_view(box), raw=True, display_id=True)
 
     def close(said: str) -> None:
         handle.update({"text/plain": said}, raw=True)
@@ -153,18 +153,12 @@ def _clicked(mark: Callable[[bool], object], right: bool, button: object) -> Non
     mark(right)
 
 
-def _shell() -> Any:
-    ipython = sys.modules.get("IPython")
-    shell: Any = ipython.get_ipython() if ipython is not None else None
-    return shell if hasattr(shell, "kernel") else None
-
-
 def cell_id() -> str | None:
     """The id of the cell that runs now, where the front end tells it."""
-    shell = _shell()
-    if shell is None:
+    kernel = shell()
+    if kernel is None:
         return None
-    metadata: object = shell.get_parent().get("metadata", {}).get("cellId")
+    metadata: object = kernel.get_parent().get("metadata", {}).get("cellId")
     return metadata if isinstance(metadata, str) else None
 
 

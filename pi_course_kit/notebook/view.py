@@ -148,7 +148,13 @@ def _picture(timeline: Timeline) -> Picture:
     return WidgetPicture(timeline)
 
 
-def in_kernel() -> bool:
+def shell() -> Any:
+    """IPython's shell in a kernel; None elsewhere."""
     # Whoever runs in a kernel has IPython loaded; importing it here would cost a plain script.
     ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    found: Any = ipython.get_ipython() if ipython is not None else None
+    return found if hasattr(found, "kernel") else None
+
+
+def in_kernel() -> bool:
+    return shell() is not None

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pi_course_kit.output import WIDTH
 from pi_course_kit.verify.matrix import Matrix, Row
 from pi_course_kit.verify.rule import Finding, Rule
 from pi_course_kit.verify.trial import Trial
 
-WIDTH = 80
 COLUMN = 8
 FIRST = 10
 

@@ -119,3 +119,8 @@ def served(turns: Any, **options: Any) -> Generator[LoopbackServer]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def at(server: LoopbackServer, provider: str = "openai") -> list[str]:
+    url = server.openai_url if provider == "openai" else server.anthropic_url
+    return ["--base-url", url, "--model", "tiny-1", "--provider", provider]

@@ -16,7 +16,7 @@ from pi_course_kit import sample_project
 from pi_course_kit.agent_demo import NEW, OLD, TASK
 from pi_course_kit.agent_screen import question
 from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply
-from tests.kit.talking import Terminal, served
+from tests.kit.talking import Terminal, at, served
 from tests.kit.test_agent_demo import AGENT
 
 HELLO = Call("call_1", "read", '{"path": "notes.txt"}')
@@ -30,10 +30,6 @@ READ_AND_EDIT = [
     Reply(calls=(EDIT,)),
     Reply(text="Done: it says durable now."),
 ]
-
-
-def at(server: LoopbackServer) -> list[str]:
-    return ["--base-url", server.openai_url, "--model", "m"]
 
 
 def agent(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pi_course_kit import checkpoint, practice, snapshot
-from pi_course_kit.loopback import Answer, LoopbackServer, Reply
-from tests.kit.talking import PATIENCE, Terminal, served
+from pi_course_kit.loopback import Answer, Reply
+from tests.kit.talking import PATIENCE, Terminal, at, served
 from tests.run import SECRET
 
 CHAT = [sys.executable, "-m", "pi_course_kit.cli", "chat"]
@@ -246,11 +246,6 @@ def test_wrong_use_is_refused(tmp_path: Path, options: list[str], problem: str) 
 
 
 KEY = f"sk-{SECRET}"
-
-
-def at(server: LoopbackServer, provider: str = "openai") -> list[str]:
-    url = server.openai_url if provider == "openai" else server.anthropic_url
-    return ["--base-url", url, "--model", "tiny-1", "--provider", provider]
 
 
 def asked_over_http(
