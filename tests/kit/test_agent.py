@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pi_course_kit import sample_project
+from pi_course_kit import __version__, sample_project, snapshot
 from pi_course_kit.agent_demo import NEW, OLD, TASK
 from pi_course_kit.agent_screen import question
 from pi_course_kit.loopback import Answer, Call, LoopbackServer, Reply
@@ -196,13 +196,26 @@ def test_nothing_in_the_question_is_hidden() -> None:
     assert "ls [3000 blanks] ; rm x" in shown
 
 
+def test_what_was_typed_before_the_question_is_no_answer(folder: Path) -> None:
+    bait = Answer(Reply(text="Shall I? [y/N] ", calls=(EDIT,)), each=250, pause=0.25)
+    with served([bait, Reply(text="Over.")]) as server, terminal(folder, server) as talk:
+        talk.press("go\r")
+        talk.until("Shall I?")
+        talk.press("y\r")
+        talk.until("May it write")
+        talk.press("\r")
+        talk.until("Over.")
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
+
+
 def test_a_folder_that_only_looks_like_practice_is_not_run(tmp_path: Path) -> None:
     """Its code would run with the key in the environment, and nobody was asked."""
     trap = tmp_path / "trap"
-    (trap / "pi_course").mkdir(parents=True)
-    marker = json.dumps({"kit": "0.1.0", "chapter": "08-coding-tools"})
+    snapshot.write(snapshot.snapshot_files(8), trap)
+    marker = json.dumps({"kit": __version__, "chapter": "08-coding-tools"})
     (trap / ".pi-course.json").write_text(marker, encoding="utf-8")
-    (trap / "pi_course/__init__.py").write_text("open('ran', 'w')\n", encoding="utf-8")
+    with (trap / "pi_course/coding_tools/__init__.py").open("a", encoding="utf-8") as file:
+        file.write("open('ran', 'w').close()\n")
     with served([Reply(text="Hello.")]) as server:
         done = subprocess.run(
             [*AGENT, *at(server), "--print", "hello"],
