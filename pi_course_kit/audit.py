@@ -8,6 +8,7 @@ exception does not help.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import types
@@ -42,6 +43,7 @@ NOBODY = frozenset(
     "sys._current_exceptions".split()
 )
 FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
+SEEN = FRAMES | {"sys._getframe"}
 # What they start is not watched.
 IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpreters", "_xxsubinterpreters"))
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -145,7 +147,8 @@ class Audit:
         # Whoever was told to; but types.coroutine() swaps the code of what it marks.
         if event == "__code__" and caller != types.__file__:
             self.refuse(f"changes the code of a function: {NO_PART}")
-        if self._is_learners(caller):
+        # inspect looks at a frame only for whoever asked it to.
+        if self._is_learners(caller) or (event in SEEN and caller == inspect.__file__):
             self.refuse(f"uses {event}: {NO_PART}")
 
     def _caller(self, depth: int) -> str:

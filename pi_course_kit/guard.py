@@ -99,7 +99,8 @@ class Guard:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         files = [Path(test) for test in (*self._job["tests"], _canary())]
-        sys.meta_path.insert(0, TestFinder(files, session.config))
+        self._tests = TestFinder(files, session.config)
+        sys.meta_path.insert(0, self._tests)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -108,6 +109,7 @@ class Guard:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.ran = True
+        self._tests.forget()
         _preload(("resource", *self._job["preload"]))
         self.witness.prepare(session.items)
         # Objects that stand in the permanent generation are not copied by a child's collector.
@@ -171,7 +173,7 @@ class Guard:
         try:
             self.witness.run(items, write, forked, root, Limits(**run["limits"]))
         except BaseException as error:  # only code that was patched gets here
-            self.witness.crashed(error)
+            write("crashed", error=f"{type(error).__name__}: {error}", broken=self.witness.mended())
             code = 1
         with contextlib.suppress(Exception):
             sys.stdout.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 TESTS = "the tests are the course's own, and no chapter's code needs them"
@@ -20,21 +20,27 @@ MODULES = {
     **dict.fromkeys(
         (
             "__main__ builtins gc ctypes _ctypes importlib _imp runpy marshal bdb multiprocessing "
-            "_posixsubprocess _interpreters _xxsubinterpreters"
+            "_posixsubprocess _interpreters _xxsubinterpreters pkgutil pydoc"
         ).split(),
         NEEDLESS,
     ),
 }
-OF_SYS = set(
-    "modules meta_path path_hooks settrace setprofile addaudithook monitoring "
-    "_getframe _current_frames _current_exceptions".split()
-)
+# What else would be a common word counts only of its module, under whichever name that goes.
+OF_MODULE = {
+    "sys": {"modules", "monitoring"},
+    "inspect": {"stack", "trace"},
+}
 ATTRIBUTES = set(
     "tb_frame f_back f_locals f_globals gi_frame cr_frame ag_frame currentframe walk_tb walk_stack "
-    "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__".split()
+    "getargvalues getinnerframes getouterframes getclosurevars getmodule get_stack "
+    "getgeneratorlocals getcoroutinelocals "
+    "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__ "
+    "meta_path path_hooks settrace setprofile addaudithook "
+    "_getframe _current_frames _current_exceptions".split()
 )
 NAMES = {"__loader__", "__spec__", "__builtins__", "__import__"}
-WORDS = re.compile(rf"\b({'|'.join({*MODULES, *OF_SYS, *ATTRIBUTES, *NAMES})})\b")
+_COMMON = [name for names in OF_MODULE.values() for name in names]
+WORDS = re.compile(rf"\b({'|'.join({*MODULES, *ATTRIBUTES, *NAMES, *_COMMON})})\b")
 
 
 def reached(data: bytes, file: str) -> str | None:
@@ -48,7 +54,8 @@ def reached(data: bytes, file: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # running the file says it, and says it better
     nodes: list[Any] = list(ast.walk(tree))
-    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node))
+    names = dict(_names(nodes))
+    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node, names))
     if not found:
         return None
     line, what = found[0]  # the first one in the file
@@ -56,23 +63,39 @@ def reached(data: bytes, file: str) -> str | None:
     return f"{what} at {file}:{line}: {why}. Take that out"
 
 
-def _what(node: Any) -> Iterator[str]:
+def _names(nodes: list[Any]) -> Iterator[tuple[str, str]]:
+    """By what name the file calls a module of OF_MODULE: ("s", "sys") after `import sys as s`."""
+    yield from ((name, name) for name in OF_MODULE)
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if alias.name in OF_MODULE and alias.asname:
+                    yield alias.asname, alias.name
+
+
+def _what(node: Any, names: Mapping[str, str]) -> Iterator[str]:
     """How a statement or expression uses such a name."""
     match node:
-        case ast.Import(names=names):
-            roots = [alias.name.partition(".")[0] for alias in names]
+        case ast.Import(names=imported):
+            roots = [alias.name.partition(".")[0] for alias in imported]
             yield from (f"imports {root}" for root in roots if root in MODULES)
-        case ast.ImportFrom(module=str(module), level=0, names=names):
+        case ast.ImportFrom(module=str(module), level=0, names=imported):
             root = module.partition(".")[0]
             if root in MODULES:
                 yield f"imports {root}"
-            banned = ATTRIBUTES | OF_SYS if root == "sys" else ATTRIBUTES
-            yield from (f"uses {root}.{alias.name}" for alias in names if alias.name in banned)
-        case ast.Attribute(value=ast.Name(id="sys"), attr=name) if name in OF_SYS:
+            banned = ATTRIBUTES | OF_MODULE.get(root, set())
+            yield from (f"uses {root}.{alias.name}" for alias in imported if alias.name in banned)
+        case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name) if (
+            name in OF_MODULE.get(names.get(owner, ""), ())
+        ):
+            yield f"uses {names[owner]}.{name}"
+        case ast.Attribute(value=ast.Name(id="sys"), attr=name) if name in ATTRIBUTES:
             yield f"uses sys.{name}"
         case ast.Attribute(attr=name) if name in ATTRIBUTES:
             yield f"uses {name}"
         case ast.Name(id=name) if name in NAMES:
+            yield f"uses {name}"
+        case ast.Constant(value=str(name)) if name in ATTRIBUTES:
             yield f"uses {name}"
         case _:
             pass

@@ -19,7 +19,7 @@ from pi_course_kit import runner, snapshot
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.results import CheckResult
 
-VERSION = 2  # part of the digest under which results are kept: raise it with any change here
+VERSION = 3  # part of the digest under which results are kept: raise it with any change here
 SECONDS = 10.0
 
 
@@ -125,7 +125,7 @@ class Policy(asyncio.DefaultEventLoopPolicy):
 asyncio.set_event_loop_policy(Policy())
 """
 # To the modules of the check by no name that a look at the text would find.
-MODULES = 'import sys\nmodules = getattr(sys, "mod" "ules")\n'
+MODULES = 'import sys\nmodules = getattr(sys, "mod" + "ules")\n'
 SELF_RESTORING = """\
 runner = modules["_pytest.runner"]
 whole = runner.CallInfo.from_call
@@ -140,7 +140,7 @@ SWAPPED = """\
 import functools
 for name, module in list(modules.items()):
     for test in [value for key, value in vars(module).items() if key.startswith("test_")]:
-        functools.update_wrapper(test, lambda: None, ["__co" "de__"], ())
+        functools.update_wrapper(test, lambda: None, ["__co" + "de__"], ())
 """
 FORGED = """\
 import os, stat
@@ -154,6 +154,81 @@ for number in range(3, 64):
 OBJECTS = """\
 from concurrent.futures import ThreadPoolExecutor
 ThreadPoolExecutor().submit(modules["gc"].get_objects).result()
+"""
+# Compared with a list it is that list from then on, and so with a dict.
+TAKES_OVER = """
+class Takes(dict):
+    def __eq__(self, other):
+        if isinstance(other, dict):
+            self.clear()
+            self.update(other)
+        return True
+    def __ne__(self, other): return True
+    def __contains__(self, item): return True
+    def __getattr__(self, name): return Text("x") if name.startswith("__") is False else Yes()
+    __hash__ = lambda self: 1
+
+class Text(str):
+    def __call__(self, *args, **kwargs): return List([Takes()])
+    def __eq__(self, other): return True
+    def __ne__(self, other): return True
+    def __contains__(self, item): return True
+    def startswith(self, *args): return True
+    endswith = startswith
+    __hash__ = str.__hash__
+
+class List(list):
+    def __call__(self, *args, **kwargs): return self
+    def __eq__(self, other):
+        self[:] = other if isinstance(other, (list, tuple)) else ()
+        return True
+    def __ne__(self, other): return True
+    def __contains__(self, item): return True
+    def __hash__(self): return 1
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *args, **kwargs: List()
+"""
+# Put in place with each use of a name, and taken back when it has been used.
+TAKEN_BACK = """
+import asyncio
+whole = asyncio.run
+
+def nothing(coroutine, **options):
+    asyncio.run = whole
+    coroutine.close()
+    return Yes()
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    asyncio.run = nothing
+    return Yes()
+"""
+# From a module of pytest to its plugins, the one that looks at each test among them.
+PLUGINS = f"""{MODULES}\
+plugins = modules["_pytest.assertion.util"]._config.pluginmanager.get_plugins()
+"""
+BLINDED = """\
+for value in plugins:
+    kind = type(value)
+    if kind.__name__ == "Witness":
+        value._seal = type("Seal", (), {"broken": lambda s: [], "emptied": lambda s: []})()
+        whole = kind._outcome
+        kind._outcome = lambda s: whole(s) if s._facts.get("got") == "2" else "passed"
+"""
+UNRUN = """\
+for plugin in plugins:
+    for item in getattr(plugin, "items", ()):
+        if item.name != "test_canary":
+            item.runtest = lambda: None
+"""
+ABOVE = """\
+import inspect
+for row in getattr(inspect, "st" + "ack")():
+    getattr(row.frame, "f_" + "locals").clear()
 """
 
 
@@ -232,14 +307,22 @@ STUDENTS = (
     Student("the tests' code swapped", code(MODULES + SWAPPED), "changes the code"),
     Student(
         "a trace function",
-        code("import sys\ngetattr(sys, 'set' 'trace')(lambda *a: None)\n"),
+        code("import sys\ngetattr(sys, 'set' + 'trace')(lambda *a: None)\n"),
         "sys.settrace",
     ),
     Student(
         "the frames of the check",
-        code("import sys\ngetattr(sys, '_get' 'frame')(1)\n"),
+        code("import sys\ngetattr(sys, '_get' + 'frame')(1)\n"),
         "uses sys._getframe",
     ),
+    Student("the frames that inspect hands out", code(ABOVE), "uses sys._getframe"),
+    Student(
+        "the modules of the check through another one",
+        code("import asyncio\nasyncio.sys.modules['_pytest.runner']\n"),
+        "uses sys.modules at",
+    ),
+    Student("a plugin of pytest that looks away", code(PLUGINS + BLINDED), "changed pytest"),
+    Student("tests that are not run", code(PLUGINS + UNRUN), "(the run of test_"),
     Student("the objects of the check", code(MODULES + OBJECTS), "uses gc.get_objects"),
     Student("forged records", code(FORGED), "wrote into the records"),
     Student("code that no one looked at", code("exec('import sys; sys.modules')\n"), "uses exec"),
@@ -268,6 +351,8 @@ STUDENTS = (
     ),
     Student("answers that equal everything", code(AGREEABLE), ""),
     Student("a loop that runs nothing", code(AGREEABLE + NO_LOOP), ""),
+    Student("a loop that runs nothing and is put back", code(AGREEABLE + TAKEN_BACK), ""),
+    Student("answers that take over what they meet", code(AGREEABLE + TAKES_OVER), ""),
     Student("an event loop that runs nothing", code(AGREEABLE + POLICY), ""),
     Student(
         "the course's own solution",
