@@ -105,6 +105,8 @@ class ToolBatch:
 
     async def _answer(self, call: ToolCall) -> None:
         allowed = await self._allowed(call)
+        if call.id in self._results:  # given up while the hook was asked: the run is over
+            return
         if isinstance(allowed, ToolResultMessage):
             self._settle(call, ToolSkipped(allowed))
             return

@@ -1740,6 +1740,48 @@ def test_a_time_limit_around_the_loop_works():
     assert run(main()) == (["AssistantMessageSaved", "ToolStart", "ToolEnd", "LoopEnd"], 0)
 
 
+def test_an_interrupted_call_does_not_start_later():
+    """A hook that can't be cancelled allows the call when all is over: it does not run any more."""
+    from pi_course.abort import AbortController
+    from pi_course.agent_loop import LoopHooks
+
+    let_go, tasks, ran, events = asyncio.Event(), [], [], []
+
+    async def before_tool_call(call):
+        tasks.append(asyncio.current_task())
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return call
+
+    async def execute(context, path):
+        ran.append(path)
+        return "too late"
+
+    async def main():
+        task = asyncio.create_task(
+            loop(
+                [reply(call())],
+                tool(execute),
+                signal=AbortController().signal,
+                on_event=events.append,
+                hooks=LoopHooks(before_tool_call=before_tool_call),
+                grace_seconds=0.01,
+            )
+        )
+        while not tasks:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        let_go.set()
+        await asyncio.wait(set(tasks))
+        return task.cancelled()
+
+    assert run(main()) is True
+    assert told(events) == ["AssistantMessageSaved", "ToolSkipped", "LoopEnd"]
+    assert ran == []
+
+
 def test_an_interrupt_aborts_the_loops_own_signal():
     """Without a signal of the caller nobody else could stop the model's own task."""
     model = Model(None)

@@ -1049,6 +1049,8 @@ def test_edit_shows_what_it_did():
         "bytesAfter": 14,
         "inexact": [],
     }
+    sizes = details_of("\u00e9\n".encode(), ("\u00e9", "\u4f60\u597d"))
+    assert (sizes["bytesBefore"], sizes["bytesAfter"]) == (3, 7)
 
 
 def test_edit_diff_shows_the_places_that_changed():
@@ -1794,6 +1796,13 @@ def test_tools_drop_fields_that_a_model_adds(tmp_path):
     assert said(result) == "Successfully replaced 1 block(s) in notes.txt."
 
 
+def test_tools_write_the_text_as_it_came(tmp_path):
+    """No line end is added, and none becomes another."""
+    content = "a\r\nb\n\rc\t \u00e9"
+    use(tools(tmp_path), "write", path="notes.txt", content=content)
+    assert (tmp_path / "notes.txt").read_bytes() == content.encode("utf-8")
+
+
 def tree(folder):
     """Every file below a folder with its bytes and its time."""
     return {
@@ -1944,6 +1953,37 @@ def test_tools_check_when_it_is_their_turn(tmp_path):
     results = together(tools(tmp_path), *calls)
     assert [one.is_error for one in results] == [False] * 4
     assert (tmp_path / "new.txt").read_bytes() == b"four"
+
+
+@pytest.mark.parametrize("name", ["write", "edit"])
+def test_tools_aborted_while_they_wait_change_nothing(tmp_path, name):
+    """The signal is looked at when it is their turn, and not only when the call came."""
+    from pi_course.abort import AbortController
+    from pi_course.coding_tools.edit import edit_tool
+    from pi_course.coding_tools.limits import DEFAULT_LIMITS
+    from pi_course.coding_tools.mutation_queue import MutationQueue
+    from pi_course.coding_tools.paths import Workspace
+    from pi_course.coding_tools.write import write_tool
+    from pi_course.tool import ToolRegistry
+
+    (tmp_path / "notes.txt").write_bytes(b"a")
+    controller, workspace, queue = AbortController(), Workspace(tmp_path), MutationQueue()
+    registry = ToolRegistry(
+        [write_tool(workspace, queue), edit_tool(workspace, queue, DEFAULT_LIMITS)]
+    )
+    asked = {"write": {"content": "b"}, "edit": {"edits": [change("a", "b")]}}[name]
+    context = tool_context(controller.signal)
+
+    async def main():
+        async with queue.turn(tmp_path / "notes.txt"):
+            arguments = {"path": "notes.txt", **asked}
+            waiting = asyncio.create_task(result_of(registry, name, arguments, context))
+            await asyncio.sleep(0)  # now it waits for its turn
+            controller.abort("stop button")
+        return await waiting
+
+    assert "aborted: stop button" in said(run(main()))
+    assert (tmp_path / "notes.txt").read_bytes() == b"a"
 
 
 def test_tools_aborted_before_do_nothing(tmp_path):
