@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Generator
-from concurrent.futures import Future
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
+from threading import BoundedSemaphore, RLock, get_ident
+from typing import TypeVar
 
 from pi_course_kit import practice, runner, snapshot
 from pi_course_kit.checkpoint import Checkpoint
@@ -22,7 +27,16 @@ from pi_course_kit.verify import sources
 
 # A run that hangs is red; a mutant or a null student should show that soon.
 LIMITS = Limits(test_seconds=4.0, grace_seconds=1.0)
+# Runs each test, however long the run has been red.
+PATIENT = replace(LIMITS, red_seconds=LIMITS.total_seconds)
+# For whoever only asks whether it is red, and why.
+HASTY = replace(LIMITS, red_seconds=0.5)
 WORTH_PRELOADING = ("pydantic", "httpx")
+SLOW = 1.0  # seconds of one run
+AT_ONCE = 3
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,9 @@ class Course:
     chapters: tuple[Checkpoint, ...]
     scratch: Path
     types: Future[dict[str, list[Diagnostic]]]
+    slots: AbstractContextManager[object] = field(
+        default_factory=lambda: BoundedSemaphore(2 + (os.cpu_count() or 1))
+    )
 
     @property
     def root(self) -> Path:
@@ -50,13 +67,25 @@ class Course:
 
 @dataclass
 class Case:
-    """One chapter under proof. Runs share one warm session; nothing here is shared by threads."""
+    """One chapter under proof. Rules may run in several threads: each has its own warm sessions.
+
+    A run on the same files is made once, whichever rule asks: code comes from them alone, and each
+    run is a fork of its own.
+    """
 
     course: Course
     chapter: Checkpoint
     scratch: Path
     _sessions: list[Session] = field(default_factory=list[Session])
-    _count: int = 0
+    _warm: dict[tuple[int, tuple[Path, ...]], Session] = field(
+        default_factory=dict[tuple[int, tuple[Path, ...]], Session]
+    )
+    _runs: dict[tuple[object, ...], RunResult] = field(
+        default_factory=dict[tuple[object, ...], RunResult]
+    )
+    _count: Iterator[int] = field(default_factory=count)
+    _lock: RLock = field(default_factory=RLock)
+    _seconds: float | None = None  # of one run of the target
 
     @property
     def number(self) -> int:
@@ -95,14 +124,18 @@ class Case:
     # Folders
 
     def folder(self, name: str) -> Path:
-        self._count += 1
-        path = self.scratch / f"{self._count:02d}-{name}"
+        path = self.scratch / f"{next(self._count):02d}-{name}"
         path.mkdir(parents=True)
         return path
 
-    @cached_property
+    @property
     def practice(self) -> Path:
         """The practice folder as `pi-course practice` makes it. Rules must not change it."""
+        with self._lock:
+            return self._practice
+
+    @cached_property
+    def _practice(self) -> Path:
         return practice.create(self.chapter, self.scratch / self.chapter.id).folder
 
     def practice_copy(self, name: str) -> Path:
@@ -118,12 +151,19 @@ class Case:
 
     # Runs
 
-    def session(self, tests: list[Path], limits: Limits = LIMITS) -> Session:
+    def session(self, tests: Sequence[Path], limits: Limits = LIMITS) -> Session:
         made = Session(tests, limits=limits, preload=self._preload)
         self._sessions.append(made)
         return made
 
-    @property
+    def warm(self, tests: Sequence[Path]) -> Session:
+        """This thread's session for these tests."""
+        key = (get_ident(), tuple(tests))
+        if key not in self._warm:
+            self._warm[key] = self.session(tests)
+        return self._warm[key]
+
+    @cached_property
     def _preload(self) -> list[str]:
         files = snapshot.snapshot_files(self.number).values()
         text = "\n".join(file.read_text(encoding="utf-8") for file in files)
@@ -131,47 +171,76 @@ class Case:
             name for name in WORTH_PRELOADING if re.search(rf"^(from|import) {name}\b", text, re.M)
         ]
 
-    @cached_property
-    def focused(self) -> Session:
-        return self.session([self.test])
-
-    @cached_property
-    def patient(self) -> Session:
-        """Runs each test, however long the run has been red."""
-        return self.session([self.test], replace(LIMITS, red_seconds=LIMITS.total_seconds))
-
     def run(
-        self, root: Path, tests: tuple[str, ...] | None = None, *, patient: bool = False
+        self, root: Path, tests: tuple[str, ...] | None = None, *, limits: Limits = LIMITS
     ) -> RunResult:
         """The focused tests (or some of them) on the package in `root`."""
-        return (self.patient if patient else self.focused).run(
-            root,
-            select=tests,
-            pinned=runner.pins(self.chapter, tests),
-            labs=runner.labs(self.chapter),
+        files = snapshot.digest(
+            {
+                path: file
+                for path, file in sources.tree(root).items()
+                if path.startswith("pi_course/")
+            }
         )
+        # A green run has run all of its tests, so it would be the same with more patience.
+        for key in ((files, tests), (files, tests, limits)):
+            if key in self._runs:
+                return self._runs[key]
+        with self.course.slots:
+            result = self.warm([self.test]).run(
+                root,
+                select=tests,
+                pinned=runner.pins(self.chapter, tests),
+                labs=runner.labs(self.chapter),
+                limits=limits,
+            )
+        self._runs[(files, tests) if result.green else (files, tests, limits)] = result
+        return result
 
     def run_earlier(self, root: Path, tests: list[Path]) -> RunResult:
         """Focused tests of earlier chapters on the package in `root`."""
-        return self.session(tests).run(root)
+        with self.course.slots:
+            return self.warm(tests).run(root)
 
     @cached_property
     def parent(self) -> CheckResult:
         """`check` of the untouched practice folder."""
-        return runner.check(self.practice)
+        with self.course.slots:
+            return runner.check(self.practice)
+
+    @property
+    def target_root(self) -> Path:
+        with self._lock:
+            return self._target_root
 
     @cached_property
-    def target_root(self) -> Path:
+    def _target_root(self) -> Path:
         return self.target_copy("target")
 
-    @cached_property
+    @property
     def target(self) -> RunResult:
-        return self.run(self.target_root)
+        began = time.monotonic()
+        result = self.run(self.target_root)
+        if self._seconds is None:
+            self._seconds = time.monotonic() - began
+        return result
+
+    def each(self, do: Callable[[Item], Sequence[Found]], items: Sequence[Item]) -> list[Found]:
+        """What `do` finds for each item, in their order.
+
+        Where a run takes long it mostly waits, so several wait at a time. Elsewhere one more
+        session would cost more than it saves.
+        """
+        if (self._seconds or 0) < SLOW:
+            return [found for item in items for found in do(item)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return [found for part in pool.map(do, items) for found in part]
 
     def close(self) -> None:
         for session in self._sessions:
             session.close()
         self._sessions.clear()
+        self._warm.clear()
 
 
 @contextmanager
