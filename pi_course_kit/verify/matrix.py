@@ -26,6 +26,7 @@ from pi_course_kit.verify import (
     prose,
     runs,
     scenarios,
+    sources,
     students,
 )
 from pi_course_kit.verify.case import Case, Course, opened
@@ -163,13 +164,24 @@ def _judge(rule: Rule, case: Case) -> Judged:
 
 
 def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnostic]]:
-    """The type checker on all snapshots and types faults, started once."""
+    """The type checker on all snapshots and types faults, started once.
+
+    A file that is the same in two snapshots, with all that it imports, is checked in the first.
+    """
     roots: dict[Path, list[Path]] = {}
+    first: dict[str, tuple[Path, str]] = {}
+    shared: dict[Path, list[tuple[Path, str]]] = {}
     for chapter in chosen:
         files = snapshot.snapshot_files(chapter.number)
         root = folder / chapter.nn
         snapshot.write(files, root)
-        roots[root] = [root]
+        roots[root] = []
+        for path in (path for path in files if path.endswith(".py")):
+            place = first.setdefault(_closure(path, files), (root, path))
+            if place[0] == root:
+                roots[root].append(root / path)
+            else:
+                shared.setdefault(root, []).append(place)
         for fault in chapter.faults:
             if fault.expect == "types" and fault.file in files:
                 broken = folder / f"{chapter.nn} {fault.id}"
@@ -177,7 +189,24 @@ def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnos
                 roots[broken] = [broken / fault.file]
                 _break(broken / fault.file, chapter, fault.id)
     found: Mapping[Path, list[Diagnostic]] = type_check_all(roots, folder)
-    return {root.name: errors for root, errors in found.items()}
+    return {
+        root.name: [
+            *errors,
+            *(
+                error
+                for other, path in shared.get(root, ())
+                for error in found[other]
+                if error.file == path
+            ),
+        ]
+        for root, errors in found.items()
+    }
+
+
+def _closure(path: str, files: Mapping[str, Path]) -> str:
+    """A digest of a file and of all that it imports."""
+    read = {path, *sources.reached(sources.read(files[path]), files)}
+    return f"{path} {snapshot.digest({each: files[each] for each in read})}"
 
 
 def _break(path: Path, chapter: Checkpoint, fault: str) -> None:

@@ -190,8 +190,10 @@ def alone(case: Case) -> Iterator[Finding]:
     files = snapshot.snapshot_files(case.number)
     modules = [sources.module_name(path) for path in files if path.endswith(".py")]
     program = f"import sys; sys.path.insert(0, {str(case.target_root)!r})\n{_ALONE}"
+    # Each module is compiled once, and not again for each that imports it.
+    cache = f"pycache_prefix={case.folder('bytecode')}"
     done = subprocess.run(
-        [sys.executable, "-P", "-B", "-W", "error", "-c", program, *modules],
+        [sys.executable, "-P", "-X", cache, "-W", "error", "-c", program, *modules],
         capture_output=True,
         encoding="utf-8",
         timeout=60,
