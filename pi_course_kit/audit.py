@@ -18,10 +18,10 @@ from threading import get_ident
 from typing import Any
 
 from pi_course_kit.limits import ForkCount
+from pi_course_kit.reach import FRAMES, NEEDLESS
 
 KIT = "pi_course_kit"
 ALONE = "it must stand on its own, without the course's kit"
-NO_PART = "no chapter needs it, and what reaches into the check itself can't be judged by it"
 MOST = 20  # refusals that are written down
 
 READS = frozenset(("open", "os.listdir", "os.scandir", "os.chdir", "os.link", "os.symlink"))
@@ -42,7 +42,6 @@ NOBODY = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.addaudithook "
     "sys._current_exceptions".split()
 )
-FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
 SEEN = FRAMES | {"sys._getframe"}
 # What they start is not watched.
 IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpreters", "_xxsubinterpreters"))
@@ -114,9 +113,9 @@ class Audit:
             self._forks.add()
         elif event in NOBODY:
             if not self._caller(2).startswith(self._places.tests):
-                self.refuse(f"uses {event}: {NO_PART}")
+                self.refuse(f"uses {event}: {NEEDLESS}")
         elif event.startswith("ctypes.") and self._is_learners(self._caller(2)):
-            self.refuse(f"uses {event}: {NO_PART}")
+            self.refuse(f"uses {event}: {NEEDLESS}")
 
     def refuse(self, what: str) -> None:
         """Write a refusal down and raise it; `what` ends a sentence that begins "your code"."""
@@ -142,14 +141,14 @@ class Audit:
         elif event == "exec":
             file = args[0].co_filename
             if file[:1] != "<" and self._is_learners(file) and not self._checked(file):
-                self.refuse(f"runs {_tail(file)} past the import system: {NO_PART}")
+                self.refuse(f"runs {_tail(file)} past the import system: {NEEDLESS}")
         caller = self._caller(3)
         # Whoever was told to; but types.coroutine() swaps the code of what it marks.
         if event == "__code__" and caller != types.__file__:
-            self.refuse(f"changes the code of a function: {NO_PART}")
+            self.refuse(f"changes the code of a function: {NEEDLESS}")
         # inspect looks at a frame only for whoever asked it to.
         if self._is_learners(caller) or (event in SEEN and caller == inspect.__file__):
-            self.refuse(f"uses {event}: {NO_PART}")
+            self.refuse(f"uses {event}: {NEEDLESS}")
 
     def _caller(self, depth: int) -> str:
         """The file of the code that is `depth` calls up from here."""
@@ -175,7 +174,7 @@ class Audit:
         elif name == "unittest.mock":
             self.refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif root in IMPORTS and not self._programs:
-            self.refuse(f"imports {root}: {NO_PART}")
+            self.refuse(f"imports {root}: {NEEDLESS}")
 
     # Files and programs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 TESTS = "the tests are the course's own, and no chapter's code needs them"
@@ -25,13 +25,10 @@ MODULES = {
         NEEDLESS,
     ),
 }
-# What else would be a common word counts only of its module, under whichever name that goes.
-OF_MODULE = {
-    "sys": {"modules", "monitoring"},
-    "inspect": {"stack", "trace"},
-}
-ATTRIBUTES = set(
-    "tb_frame f_back f_locals f_globals gi_frame cr_frame ag_frame currentframe walk_tb walk_stack "
+OF_SYS = {"modules", "monitoring"}  # common words, that count only of sys
+FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())  # audited as well
+ATTRIBUTES = FRAMES | set(
+    "f_back f_locals f_globals currentframe walk_tb walk_stack "
     "getargvalues getinnerframes getouterframes getclosurevars getmodule get_stack "
     "getgeneratorlocals getcoroutinelocals "
     "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__ "
@@ -39,8 +36,7 @@ ATTRIBUTES = set(
     "_getframe _current_frames _current_exceptions".split()
 )
 NAMES = {"__loader__", "__spec__", "__builtins__", "__import__"}
-_COMMON = [name for names in OF_MODULE.values() for name in names]
-WORDS = re.compile(rf"\b({'|'.join({*MODULES, *ATTRIBUTES, *NAMES, *_COMMON})})\b")
+WORDS = re.compile(rf"\b({'|'.join({*MODULES, *OF_SYS, *ATTRIBUTES, *NAMES})})\b")
 
 
 def reached(data: bytes, file: str) -> str | None:
@@ -54,8 +50,8 @@ def reached(data: bytes, file: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # running the file says it, and says it better
     nodes: list[Any] = list(ast.walk(tree))
-    names = dict(_names(nodes))
-    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node, names))
+    sys = {"sys", *_names_of_sys(nodes)}
+    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node, sys))
     if not found:
         return None
     line, what = found[0]  # the first one in the file
@@ -63,18 +59,17 @@ def reached(data: bytes, file: str) -> str | None:
     return f"{what} at {file}:{line}: {why}. Take that out"
 
 
-def _names(nodes: list[Any]) -> Iterator[tuple[str, str]]:
-    """By what name the file calls a module of OF_MODULE: ("s", "sys") after `import sys as s`."""
-    yield from ((name, name) for name in OF_MODULE)
+def _names_of_sys(nodes: list[Any]) -> Iterator[str]:
+    """What else the file calls it: s after `import sys as s`."""
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                if alias.name in OF_MODULE and alias.asname:
-                    yield alias.asname, alias.name
+            yield from (
+                alias.asname for alias in node.names if alias.name == "sys" and alias.asname
+            )
 
 
-def _what(node: Any, names: Mapping[str, str]) -> Iterator[str]:
-    """How a statement or expression uses such a name."""
+def _what(node: Any, sys: set[str]) -> Iterator[str]:
+    """How a statement or expression uses such a name; `sys` are the names of that module."""
     match node:
         case ast.Import(names=imported):
             roots = [alias.name.partition(".")[0] for alias in imported]
@@ -83,13 +78,11 @@ def _what(node: Any, names: Mapping[str, str]) -> Iterator[str]:
             root = module.partition(".")[0]
             if root in MODULES:
                 yield f"imports {root}"
-            banned = ATTRIBUTES | OF_MODULE.get(root, set())
+            banned = ATTRIBUTES | OF_SYS if root == "sys" else ATTRIBUTES
             yield from (f"uses {root}.{alias.name}" for alias in imported if alias.name in banned)
         case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name) if (
-            name in OF_MODULE.get(names.get(owner, ""), ())
+            owner in sys and name in ATTRIBUTES | OF_SYS
         ):
-            yield f"uses {names[owner]}.{name}"
-        case ast.Attribute(value=ast.Name(id="sys"), attr=name) if name in ATTRIBUTES:
             yield f"uses sys.{name}"
         case ast.Attribute(attr=name) if name in ATTRIBUTES:
             yield f"uses {name}"

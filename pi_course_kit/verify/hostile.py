@@ -227,7 +227,7 @@ for plugin in plugins:
 """
 ABOVE = """\
 import inspect
-for row in getattr(inspect, "st" + "ack")():
+for row in inspect.stack():
     getattr(row.frame, "f_" + "locals").clear()
 """
 

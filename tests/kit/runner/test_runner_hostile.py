@@ -549,8 +549,6 @@ getattr(sys, "mod" + "ules")["_pytest.python"].Function.runtest = lambda self: N
         ("import threading\nthreading.settrace(print)", "uses settrace"),
         ("import operator\noperator.attrgetter('f_back')", "uses f_back"),
         ("import inspect\ninspect.getargvalues", "uses getargvalues"),
-        ("import inspect\ninspect.stack", "uses inspect.stack"),
-        ("from inspect import stack", "uses inspect.stack"),
         ("import pkgutil", "imports pkgutil"),
         ("import sys\nsys.m\uff4fdules.clear()", "uses sys.modules"),
         ("from sys import _getframe", "uses sys._getframe"),
@@ -610,7 +608,11 @@ concurrent.futures.ThreadPoolExecutor().submit(objects).result()
         ("eval('1')", "uses exec"),
         ("f = type(lambda: 1)(compile('1', 'a', 'eval'), {})", "uses function.__new__"),
         ("import sys\ngetattr(sys, '_get' + 'frame')()", "uses sys._getframe"),
-        ("import inspect\ngetattr(inspect, 'st' + 'ack')()", "uses sys._getframe"),
+        ("import inspect\ninspect.stack()", "uses sys._getframe"),
+        (
+            "import inspect\ntry:\n    1 / 0\nexcept ArithmeticError:\n    inspect.trace()",
+            "uses tb_frame",
+        ),
         ("def f():\n    yield\ngetattr(f(), 'gi_' + 'frame')", "uses gi_frame"),
         (UPDATE, "changes the code of a function"),
         (THREAD, "uses gc.get_objects"),
@@ -888,7 +890,7 @@ ABOVE = """\
 import inspect
 
 def found():
-    for row in getattr(inspect, "st" + "ack")():
+    for row in inspect.stack():
         yield getattr(row.frame, "f_" + "locals").get("self")
 """
 PLUGINS = """\
