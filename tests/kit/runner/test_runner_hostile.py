@@ -972,3 +972,18 @@ for value in found():
 """
     )
     assert "forged by" not in result.printed
+
+
+@pytest.mark.parametrize("name", ["words", "other"])
+def test_code_that_is_written_during_the_run_is_red(learner, red, name: str) -> None:
+    """A file that the tests got is not the one that was to be checked."""
+    rest = f"""\
+import sys
+[getattr(sys, "mod" + "ules").pop(name) for name in ("pi_course.words", "pi_course")]
+open("pi_course/{name}.py", "w", encoding="utf-8").write({SOLUTION!r})
+from pi_course.{name} import *
+"""
+    result = red(rest)
+    assert result.sentence == (
+        f"pi_course/{name}.py was written while the tests ran, so no result counts: check again."
+    )
