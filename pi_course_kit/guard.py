@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import select
 import shutil
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,7 @@ from pi_course_kit.audit import Audit, Places, real_folder
 from pi_course_kit.limits import ForkCount, Limits
 from pi_course_kit.reach import reached
 from pi_course_kit.records import recorder
-from pi_course_kit.source import PackageFinder
+from pi_course_kit.source import MOST_BYTES, PACKAGE, PackageFinder
 from pi_course_kit.witness import CANARY, Witness
 
 OFF = (
@@ -161,8 +163,12 @@ class Guard:
             programs=self._job["programs"],
         )
 
+        before, began = _code(root), time.time()
+
         def looked(path: str, data: bytes, sha256: str) -> None:
             write("loaded", path=path, sha256=sha256)
+            if _is_written(root / path, before.get(path), sha256, began):
+                audit.refuse(f"runs {path}, which was written after the tests began: check again")
             if what := reached(data, path):
                 audit.refuse(what)
 
@@ -238,6 +244,27 @@ def _settle(root: Path) -> None:
     # By lines, so that what was printed is not lost when the process is killed.
     sys.stdout = sys.__stdout__ = _lines(1)
     sys.stderr = sys.__stderr__ = _lines(2)
+
+
+def _code(root: Path) -> dict[str, str]:
+    """Each file of the package with its hash: what runs must be what was there."""
+    found: dict[str, str] = {}
+    for file in (root / PACKAGE).rglob("*.py"):
+        with contextlib.suppress(OSError):
+            if file.is_file() and file.stat().st_size <= MOST_BYTES:
+                text = file.read_bytes()
+                found[file.relative_to(root).as_posix()] = hashlib.sha256(text).hexdigest()
+    return found
+
+
+def _is_written(file: Path, before: str | None, now: str, began: float) -> bool:
+    """Whether a file is another one than when the run began."""
+    if before is not None:
+        return before != now
+    try:
+        return file.stat().st_ctime > began  # else it lies behind a link to a folder
+    except OSError:
+        return True
 
 
 def _lines(descriptor: int) -> TextIO:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import secrets
@@ -20,7 +19,7 @@ from typing import Any, NoReturn
 from pi_course_kit import data, source
 from pi_course_kit.errors import CourseError
 from pi_course_kit.limits import Limits
-from pi_course_kit.records import Record, read_records
+from pi_course_kit.records import read_records
 from pi_course_kit.results import RunResult
 from pi_course_kit.verdict import Key, Verdict
 
@@ -113,15 +112,10 @@ class Session:
             "key": key.hex(),
             "limits": limits.to_json(),
         }
-        before, began = _code(root), time.time()
         answer = self._ask(run, limits) if self._fork else self._run_alone(run, records, limits)
         if not records.exists():
             answer["why"] = "deleted"
-        found = read_records(records, key)
-        for record in found:
-            if record["kind"] == "loaded" and _is_written(root, record, before, began):
-                answer |= {"why": answer["why"] or "written", "path": record["path"]}
-        verdict = Verdict(found, answer, limits)
+        verdict = Verdict(read_records(records, key), answer, limits)
         records.unlink(missing_ok=True)
         return verdict.result(pinned, labs or {})
 
@@ -250,28 +244,6 @@ class Session:
             output.seek(max(0, size - limits.tail_bytes))
             text = output.read().decode("utf-8", "replace")
         return {"status": child.returncode if why is None else -9, "why": why, "printed": text}
-
-
-def _code(root: Path) -> dict[str, str]:
-    """Each file of the package with its hash: what runs must be what was there."""
-    found: dict[str, str] = {}
-    for file in (root / source.PACKAGE).rglob("*.py"):
-        with contextlib.suppress(OSError):
-            if file.is_file() and file.stat().st_size <= source.MOST_BYTES:
-                text = file.read_bytes()
-                found[file.relative_to(root).as_posix()] = hashlib.sha256(text).hexdigest()
-    return found
-
-
-def _is_written(root: Path, loaded: Record, before: Mapping[str, str], began: float) -> bool:
-    """Whether a file that ran is another one than was there when the run began."""
-    path = loaded["path"]
-    if path in before:
-        return before[path] != loaded["sha256"]
-    try:
-        return (root / path).stat().st_ctime > began  # behind a link, or made since then
-    except OSError:
-        return True
 
 
 def _programs(checkpoints: Path, newest: str, tests: Sequence[Path]) -> bool:

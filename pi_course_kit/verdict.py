@@ -170,9 +170,6 @@ class Verdict:
                 return f"The run took more than {limits.total_seconds:g} s and was stopped{test}."
             case "stopped":
                 return STOPPED
-            case "written":
-                path = self._answer["path"]
-                return f"{path} was written while the tests ran, so no result counts: check again."
             case "deleted":
                 return "Your code deleted the files of the test run itself."
             case _:

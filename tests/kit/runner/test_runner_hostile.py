@@ -985,5 +985,5 @@ from pi_course.{name} import *
 """
     result = red(rest)
     assert result.sentence == (
-        f"pi_course/{name}.py was written while the tests ran, so no result counts: check again."
+        f"Your code runs pi_course/{name}.py, which was written after the tests began: check again."
     )
