@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from threading import BoundedSemaphore, RLock, get_ident
+from threading import BoundedSemaphore, Condition, RLock
 from typing import TypeVar
 
 from pi_course_kit import practice, runner, snapshot
@@ -67,7 +68,7 @@ class Course:
 
 @dataclass
 class Case:
-    """One chapter under proof. Rules may run in several threads: each has its own warm sessions.
+    """One chapter under proof. Rules may run in several threads, and lend each other warm sessions.
 
     A run on the same files is made once, whichever rule asks: code comes from them alone, and each
     run is a fork of its own.
@@ -77,9 +78,11 @@ class Case:
     chapter: Checkpoint
     scratch: Path
     _sessions: list[Session] = field(default_factory=list[Session])
-    _warm: dict[tuple[int, tuple[Path, ...]], Session] = field(
-        default_factory=dict[tuple[int, tuple[Path, ...]], Session]
+    _idle: dict[tuple[Path, ...], list[Session]] = field(
+        default_factory=dict[tuple[Path, ...], list[Session]]
     )
+    _made: Counter[tuple[Path, ...]] = field(default_factory=Counter[tuple[Path, ...]])
+    _free: Condition = field(default_factory=Condition)
     _runs: dict[tuple[object, ...], RunResult] = field(
         default_factory=dict[tuple[object, ...], RunResult]
     )
@@ -156,12 +159,33 @@ class Case:
         self._sessions.append(made)
         return made
 
-    def warm(self, tests: Sequence[Path]) -> Session:
-        """This thread's session for these tests."""
-        key = (get_ident(), tuple(tests))
-        if key not in self._warm:
-            self._warm[key] = self.session(tests)
-        return self._warm[key]
+    @contextmanager
+    def lent(self, tests: Sequence[Path]) -> Generator[Session]:
+        """A warm session for these tests that nobody else uses meanwhile."""
+        key = tuple(tests)
+        with self._free:
+            idle = self._idle.setdefault(key, [])
+            while not idle and self._made[key] >= self._at_once:
+                self._free.wait()
+            session = idle.pop() if idle else None
+            self._made[key] += session is None
+        try:
+            with self.course.slots:
+                session = session or self.session(tests)
+                yield session
+        finally:
+            with self._free:
+                if session is None:  # it could not be made
+                    self._made[key] -= 1
+                else:
+                    idle.append(session)
+                self._free.notify_all()
+
+    @property
+    def _at_once(self) -> int:
+        """Where a run takes long it mostly waits, so several wait at a time. Elsewhere one more
+        session would cost more than it saves."""
+        return AT_ONCE if (self._seconds or 0) >= SLOW else 1
 
     @cached_property
     def _preload(self) -> list[str]:
@@ -186,8 +210,8 @@ class Case:
         for key in ((files, tests), (files, tests, limits)):
             if key in self._runs:
                 return self._runs[key]
-        with self.course.slots:
-            result = self.warm([self.test]).run(
+        with self.lent([self.test]) as session:
+            result = session.run(
                 root,
                 select=tests,
                 pinned=runner.pins(self.chapter, tests),
@@ -199,14 +223,15 @@ class Case:
 
     def run_earlier(self, root: Path, tests: list[Path]) -> RunResult:
         """Focused tests of earlier chapters on the package in `root`."""
-        with self.course.slots:
-            return self.warm(tests).run(root)
+        with self.lent(tests) as session:
+            return session.run(root)
 
     @cached_property
     def parent(self) -> CheckResult:
         """`check` of the untouched practice folder."""
-        with self.course.slots:
-            return runner.check(self.practice)
+        with self.lent([self.test]) as session:
+            checker = runner.Checker(self.chapter, session=session)
+            return checker.check(self.practice, limits=Limits())
 
     @property
     def target_root(self) -> Path:
@@ -226,21 +251,16 @@ class Case:
         return result
 
     def each(self, do: Callable[[Item], Sequence[Found]], items: Sequence[Item]) -> list[Found]:
-        """What `do` finds for each item, in their order.
-
-        Where a run takes long it mostly waits, so several wait at a time. Elsewhere one more
-        session would cost more than it saves.
-        """
-        if (self._seconds or 0) < SLOW:
-            return [found for item in items for found in do(item)]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        """What `do` finds for each item, in their order."""
+        with ThreadPoolExecutor(self._at_once) as pool:
             return [found for part in pool.map(do, items) for found in part]
 
     def close(self) -> None:
         for session in self._sessions:
             session.close()
         self._sessions.clear()
-        self._warm.clear()
+        self._idle.clear()
+        self._made.clear()
 
 
 @contextmanager
