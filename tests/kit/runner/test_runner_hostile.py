@@ -513,7 +513,7 @@ def greet(name):
     assert "CallInfo.from_call" in result.sentence
 
 
-def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
+def test_a_patch_that_hides_its_traces_is_seen_by_the_tests_that_did_not_run(red) -> None:
     result = red(
         f"""\
 {GET}("pytest")
@@ -531,9 +531,7 @@ os.kill(os.getpid(), signal.SIGUSR1)
 getattr(sys, "mod" + "ules")["_pytest.python"].Function.runtest = lambda self: None
 """
     )
-    assert result.sentence == (
-        "A test that must fail did not: your code changed pytest, so no result counts."
-    )
+    assert "(the run of test_counts_words, the run of test_joins_lines" in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -571,6 +569,12 @@ def test_a_name_in_another_encoding_is_refused_too(learner, red) -> None:
     hidden = b"# -*- coding: utf-7 -*-\nimport +AHAAeQB0AGUAcwB0-\n"
     (learner.folder / "pi_course" / "__init__.py").write_bytes(hidden)
     assert red("").sentence.startswith("Your code imports pytest at pi_course/__init__.py:2: ")
+
+
+def test_a_warning_that_python_notes_in_the_test_is_no_change(learner) -> None:
+    warning = "import warnings\n\ndef count(text):\n    warnings.warn('old', stacklevel=2)\n"
+    learner.write(SOLUTION.replace("def count(text):\n", warning))
+    assert learner.check().verdict == "green"
 
 
 def test_honest_names_are_green(learner) -> None:
