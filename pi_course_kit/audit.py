@@ -39,11 +39,11 @@ OWN = frozenset(
 # Asked for by anybody: a library would do it only because learner code told it to.
 NOBODY = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.addaudithook "
-    "sys._current_exceptions".split()
+    "sys._current_exceptions cpython.PyInterpreterState_New".split()
 )
 FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
 # What they start is not watched.
-IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpreters", "_xxsubinterpreters"))
+IMPORTS = frozenset(("multiprocessing", "_posixsubprocess"))
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 TESTS = "the tests are the course's own, and no chapter's code needs them"
 NEEDLESS = "no chapter needs it, and what reaches into the check itself can't be judged by it"
+DEBUGGER = "nobody is there to type; use print()"
 
 MODULES = {
     **dict.fromkeys(("pytest", "_pytest", "pluggy"), TESTS),
@@ -24,6 +25,7 @@ MODULES = {
         ).split(),
         NEEDLESS,
     ),
+    "pdb": DEBUGGER,
 }
 OF_SYS = set(
     "modules meta_path path_hooks settrace setprofile addaudithook monitoring "
