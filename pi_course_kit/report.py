@@ -159,8 +159,12 @@ def _steps(lab: Lab, tests: Sequence[TestResult], paint: _Paint) -> Iterator[str
 
 
 def _count(tests: Sequence[TestResult], paint: _Paint) -> str:
-    word = "green" if tests and _passed(tests) == len(tests) else "red"
-    return f"{_passed(tests):>4}/{len(tests):<3}  {paint(word, word)}" + " " * (5 - len(word))
+    word, colour = "red", "red"
+    if tests and _passed(tests) == len(tests):
+        word, colour = "green", "green"
+    elif tests and all(test.outcome == "missing" for test in tests):
+        word, colour = "not run", "yellow"
+    return f"{_passed(tests):>4}/{len(tests):<3}  {paint(word, colour)}" + " " * (5 - len(word))
 
 
 def _passed(tests: Sequence[TestResult]) -> int:
