@@ -39,11 +39,12 @@ OWN = frozenset(
 # Asked for by anybody: a library would do it only because learner code told it to.
 NOBODY = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.addaudithook "
-    "sys._current_exceptions cpython.PyInterpreterState_New".split()
+    "sys._current_exceptions".split()
 )
 FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
 # What they start is not watched.
-IMPORTS = frozenset(("multiprocessing", "_posixsubprocess"))
+IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpqueues"))
+INTERPRETERS = frozenset(("_interpreters", "_xxsubinterpreters"))  # asyncio brings one along
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -172,6 +173,8 @@ class Audit:
         elif name == "unittest.mock":
             self.refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif root in IMPORTS and not self._programs:
+            self.refuse(f"imports {root}: {NO_PART}")
+        elif root in INTERPRETERS and self._is_learners(self._caller(3)):
             self.refuse(f"imports {root}: {NO_PART}")
 
     # Files and programs

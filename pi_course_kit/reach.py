@@ -33,7 +33,8 @@ OF_SYS = set(
 )
 ATTRIBUTES = set(
     "tb_frame f_back f_locals f_globals gi_frame cr_frame ag_frame currentframe walk_tb walk_stack "
-    "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__".split()
+    "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__ "
+    "_interpreters".split()
 )
 NAMES = {"__loader__", "__spec__", "__builtins__", "__import__"}
 WORDS = re.compile(rf"\b({'|'.join({*MODULES, *OF_SYS, *ATTRIBUTES, *NAMES})})\b")

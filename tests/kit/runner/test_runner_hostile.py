@@ -541,6 +541,7 @@ getattr(sys, "mod" "ules")["_pytest.python"].Function.runtest = lambda self: Non
     [
         ("import pytest", "imports pytest"),
         ("import pdb", "imports pdb"),
+        ("from concurrent import futures\nfutures._interpreters", "uses _interpreters"),
         ("from _pytest.runner import runtestprotocol", "imports _pytest"),
         ("def f():\n    import gc", "imports gc"),
         ("import sys\nsys.modules.clear()", "uses sys.modules"),
@@ -610,7 +611,7 @@ getattr(getattr(sys, "mod" "ules")["builtins"], "__imp" "ort__")(name).create()
         ("def f():\n    yield\ngetattr(f(), 'gi_' 'frame')", "uses gi_frame"),
         (UPDATE, "changes the code of a function"),
         (THREAD, "uses gc.get_objects"),
-        (SUBINTERPRETER, "uses cpython.PyInterpreterState_New"),
+        (SUBINTERPRETER, "imports _"),
         ("import sys\nsys.path.append('.')\nimport helper", "runs"),
         ("import subprocess\nsubprocess.run(['true'])", "starts a program (true)"),
         ("import os\nos.system('true')", "starts a program (true)"),
