@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,11 +56,12 @@ class BashArguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands are started: by which program, where, and with which variables."""
+    """How commands are started: by which program, where, with which variables, by what call."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
 
 def child_environment(
@@ -83,7 +85,7 @@ async def run_command(
     context: ToolContext,
     seconds: float,
     limits: Limits,
-) -> tuple[Ending, int]:
+) -> tuple[Ending, int | None]:
     """Run it to its end, whichever that is, and give the exit code. Everything goes to `output`."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[Ending] = loop.create_future()  # what ends the command
@@ -108,6 +110,7 @@ async def run_command(
                 folder=shell.folder,
                 environment=shell.environment,
                 output=pipe.into,
+                start=shell.start,
             )
         timer = loop.call_later(seconds, comes, "timeout")
         try:
@@ -194,15 +197,17 @@ def _seconds(given: float | None, limits: Limits) -> float:
     return given
 
 
-def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Limits) -> str:
+def _status(ending: Ending, code: int | None, seconds: float, stop: Signal, limits: Limits) -> str:
     """What has to be said beside the output; nothing when all went well."""
+    still = "" if code is not None else ". It can't be ended, and may still be running"
     match ending:
         case "timeout":
-            return f"Command timed out after {seconds:g} s and was ended"
+            return f"Command timed out after {seconds:g} s{still or ' and was ended'}"
         case "abort":
             reason = "" if stop.reason is None else f": {stop.reason}"
-            return f"Command aborted{reason[:MOST_REASON_CHARS]}"
+            return f"Command aborted{reason[:MOST_REASON_CHARS]}{still}"
         case "output":
-            return f"Command wrote more than {limits.output_bytes} bytes and was ended"
+            most = limits.output_bytes
+            return f"Command wrote more than {most} bytes{still or ' and was ended'}"
         case "exit":
             return f"Command exited with code {code}" if code else ""

@@ -1560,6 +1560,33 @@ def group_of(folder, command, **options):
     return ProcessGroup(argv, folder=folder, environment={}, output=2, **options)
 
 
+class Unkillable(subprocess.Popen):
+    """To those who wait for a while it is always still there, until it is let go."""
+
+    made = None
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.let_go = threading.Event()
+        Unkillable.made = self
+
+    def wait(self, timeout=None):
+        if timeout is not None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        self.let_go.wait(2)
+        return super().wait()
+
+    def is_reaped_in_the_end(self):
+        """Whether somebody else clears it away once that is possible."""
+        self.let_go.set()
+        for thread in threading.enumerate():
+            if thread.name == "pi-course-bash":
+                thread.join(2)
+        with pytest.raises(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        return True
+
+
 def test_bash_group_can_be_asked_and_ended(tmp_path):
     """A signal to the group says whether somebody is there; end() waits until nobody is."""
 
@@ -1579,12 +1606,74 @@ def test_bash_group_notices_the_exit_and_reaps_later(tmp_path, handle):
     async def main():
         options = {} if handle else {"handle_of": lambda pid: None}
         before = handles()
-        group = group_of(tmp_path, "exit 3", **options)
+        group = group_of(tmp_path, "echo $$ > pid; exit 3", **options)
         await asyncio.wait_for(group.exited, 2)
-        there = group.send(0)
-        return there, await group.end(), handles() - before
+        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), 0)
+        return await group.end(), handles() - before
 
-    assert run(main()) == (True, 3, 0)
+    assert run(main()) == (3, 0)
+
+
+def test_bash_group_is_waited_for_until_nobody_lives(tmp_path):
+    """A killed process may need a while. end() asks again, and for so long the shell is there."""
+    asked = []
+
+    def living_in(session):
+        os.kill(session, 0)
+        asked.append(session)
+        return [session] if len(asked) < 4 else []
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=living_in)
+        return await group.end(), len(asked)
+
+    assert run(main()) == (137, 4)
+
+
+def test_bash_group_is_not_waited_for_without_limit(tmp_path):
+    """A shell that can't be killed: end() returns without a code, and a thread reaps it later."""
+    asked = []
+
+    def living_in(session):
+        asked.append(session)
+        return [session]
+
+    async def main():
+        options = {"living_in": living_in, "start": Unkillable}
+        group = group_of(tmp_path, "exec /bin/sleep 60", **options)
+        return await group.end(0.02), len(asked)
+
+    assert run(main()) == (None, 4)
+    assert Unkillable.made.is_reaped_in_the_end() is True
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("timeout", "Command timed out after 0.1 s"),
+        ("abort", "Command aborted: stop button"),
+        ("output", "Command wrote more than 4 bytes"),
+    ],
+    ids=["time-out", "abort", "output"],
+)
+def test_bash_says_when_a_command_cannot_be_ended(tmp_path, ending, told):
+    """Nobody waits for it without limit, and the result does not say that it was ended."""
+    from dataclasses import replace
+
+    from pi_course.coding_tools.bash import bash_shell, bash_tool, child_environment
+    from pi_course.coding_tools.output_tail import OutputFolder
+
+    shell = replace(bash_shell(tmp_path, child_environment(None)), start=Unkillable)
+    tool = bash_tool(shell, OutputFolder(), limits(output_bytes=4 if ending == "output" else 9))
+    command = {"timeout": "", "abort": "echo ready;", "output": "echo ready;"}[ending]
+    arguments = tool.parameters(
+        command=f"{command} exec sleep 60", timeout=0.1 if ending == "timeout" else 60
+    )
+    context = aborting_at("ready") if ending == "abort" else tool_context()
+    output = run(tool.execute(arguments, context))
+    assert texts(output)[1] == f"{told}. It can't be ended, and may still be running"
+    assert (output.is_error, output.details["exitCode"]) == (True, None)
+    assert Unkillable.made.is_reaped_in_the_end() is True
 
 
 def test_bash_pipe_is_emptied_when_it_is_closed():
@@ -2038,15 +2127,16 @@ def test_tools_in_a_sandbox(tmp_path):
             tools(root, containment="sandbox")
         return
     registry = tools(root, containment="sandbox")
-    code = (
-        "import os, socket\n"
-        "open('inside.txt', 'w').close()\n"
-        f"try: open({str(outside / 'made.txt')!r}, 'w')\n"
-        "except OSError: print('outside is closed')\n"
-        "print(sorted(name for _, name in socket.if_nameindex()))\n"
+    # The shell alone: a Python below /tmp can't be seen in there.
+    command = (
+        ": > inside.txt\n"
+        f"(: > {shlex.quote(str(outside / 'made.txt'))}) 2>/dev/null || echo outside is closed\n"
+        "while read -r name rest; do\n"
+        '    case $name in *:*) echo "network ${name%%:*}" ;; esac\n'
+        "done < /proc/net/dev\n"
     )
-    result = use(registry, "bash", command=python(code))
-    assert said(result) == "outside is closed\n['lo']\n"
+    result = use(registry, "bash", command=command)
+    assert said(result) == "outside is closed\nnetwork lo\n"
     assert (os.listdir(root), os.listdir(outside)) == (["inside.txt"], [])
     assert use(registry, "write", path="../out/x", content="x").is_error is True
 
@@ -2166,7 +2256,36 @@ def test_bash_returns_while_children_are_in_the_background(tmp_path):
         assert gone(int((tmp_path / name).read_text(encoding="ascii"))) is True
 
 
-def test_bash_does_not_wait_for_who_has_left_the_group(tmp_path):
+# A job of a shell that controls jobs has a group of its own, and so has what `timeout` runs. It
+# stays in the session, where a system with /proc shows it. This one answers when asked to end.
+JOB = (
+    "set -m\n"
+    "sh -c 'trap \"echo bye; exit\" TERM; echo $$ > pid; sleep 60 & wait' &\n"
+    "while ! [ -s pid ]; do sleep 0.01; done\n"
+    "echo ready\n"
+)
+SHOWS_SESSIONS = os.path.exists("/proc/self/stat")
+
+
+@pytest.mark.parametrize(
+    ("ending", "more", "shown"),
+    [("abort", "wait", "ready\nbye\n"), ("exit", "", "ready\n")],
+    ids=["abort", "background"],
+)
+def test_bash_ends_who_has_a_group_of_his_own(tmp_path, ending, more, shown):
+    """A job of the shell leaves its group and not its session: it is asked, and ended, as well."""
+    context = aborting_at("ready") if ending == "abort" else None
+    output = bash(tmp_path, JOB + more, context=context, idle_seconds=0.01)
+    assert output.details["ending"] == ending
+    pid = int((tmp_path / "pid").read_text(encoding="ascii"))
+    if SHOWS_SESSIONS:
+        assert texts(output)[0] == shown
+        assert gone(pid) is True
+    else:
+        os.killpg(pid, signal.SIGKILL)
+
+
+def test_bash_does_not_wait_for_who_has_left_the_session(tmp_path):
     """A daemon with a session of its own is out of reach, and can't hold the call up."""
     code = (
         "import os, time\n"
@@ -2180,7 +2299,7 @@ def test_bash_does_not_wait_for_who_has_left_the_group(tmp_path):
     )
     try:
         coro = bash_in(tmp_path, python(code))
-        output = run(coro, "bash waits for a daemon that has left its group", seconds=1.2)
+        output = run(coro, "bash waits for a daemon that has left its session", seconds=1.2)
         assert texts(output) == ["daemon\n"]
     finally:
         os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)

@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,11 +56,12 @@ class BashArguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands are started: by which program, where, and with which variables."""
+    """How commands are started: by which program, where, with which variables, by what call."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
 
 def child_environment(
@@ -82,7 +84,7 @@ async def run_command(
     context: ToolContext,
     seconds: float,
     limits: Limits,
-) -> tuple[Ending, int]:
+) -> tuple[Ending, int | None]:
     """Run it to its end, whichever that is, and give the exit code. Everything goes to `output`."""
     raise NotImplementedError("Lab 8.5: run_command()")
 
@@ -104,6 +106,6 @@ def _seconds(given: float | None, limits: Limits) -> float:
     raise NotImplementedError("Lab 8.5: _seconds()")
 
 
-def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Limits) -> str:
+def _status(ending: Ending, code: int | None, seconds: float, stop: Signal, limits: Limits) -> str:
     """What has to be said beside the output; nothing when all went well."""
     raise NotImplementedError("Lab 8.5: _status()")
