@@ -21,6 +21,7 @@ from pi_course.abort import AbortSignal
 from pi_course.coding_tools.limits import Limits
 from pi_course.coding_tools.output_pipe import OutputPipe
 from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+from pi_course.coding_tools.paths import must_be_there
 from pi_course.coding_tools.process_group import ProcessGroup
 from pi_course.coding_tools.refusal import ToolRefused, stop_if_aborted, told_as
 from pi_course.messages import Signal, text
@@ -75,7 +76,7 @@ def child_environment(
 def bash_shell(folder: Path, environment: Mapping[str, str], front: Sequence[str] = ()) -> Shell:
     """`front` is what a sandbox puts before the command."""
     program = shutil.which("bash") or "/bin/sh"
-    return Shell((*front, program, "-c", "--"), folder, environment)
+    return Shell((*front, program, "-c", "--"), Path(os.path.realpath(folder)), environment)
 
 
 async def run_command(
@@ -153,8 +154,7 @@ def bash_tool(shell: Shell, folder: OutputFolder, limits: Limits) -> Tool:
         seconds = _seconds(arguments.timeout, limits)
         if "\0" in arguments.command:
             raise ToolRefused("command holds a NUL character, which no command can")
-        if not shell.folder.is_dir():
-            raise ToolRefused("the workspace folder is not there any more: nothing was run")
+        must_be_there(shell.folder)
         stop_if_aborted(context.signal)
         output = OutputTail(limits, folder)
         try:

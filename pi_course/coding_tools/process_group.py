@@ -35,18 +35,20 @@ def living_in(session: int) -> list[int] | None:
         names = os.listdir("/proc")
     except OSError:
         return None
-    return [int(name) for name in names if name.isdigit() and _lives_in(int(name), session)]
+    found: list[int] = []
+    for name in filter(str.isdigit, names):
+        try:
+            if os.getsid(int(name)) == session and not _is_dead(name):
+                found.append(int(name))
+        except OSError:  # gone since it was listed
+            continue
+    return found
 
 
-def _lives_in(pid: int, session: int) -> bool:
-    try:
-        if os.getsid(pid) != session:
-            return False
-        line = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:  # gone since it was listed
-        return False
-    state = line.rpartition(b")")[2].split()[0]
-    return state not in (b"Z", b"X")  # dead, and nobody has cleared it away yet
+def _is_dead(pid: str) -> bool:
+    """Dead, and nobody has cleared it away yet."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
 
 class ProcessGroup:

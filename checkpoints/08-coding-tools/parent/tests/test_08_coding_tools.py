@@ -448,9 +448,11 @@ def test_paths_readable_folders_can_be_read_only(tmp_path):
 )
 def test_paths_find_a_name_that_looks_the_same(tmp_path, on_disk, given):
     """A model writes the plain name of what a screenshot or another system spelled differently."""
+    # Pi, report 181
     place, root, _ = workspace(tmp_path)
-    (root / on_disk).write_bytes(b"")
-    assert place.to_read(given).samefile(root / on_disk)
+    (root / "sub" / on_disk).write_bytes(b"")
+    found = place.spelled(f"sub/{given}")
+    assert place.to_read(found).samefile(root / "sub" / on_disk)
 
 
 def test_paths_prefer_the_name_as_given(tmp_path):
@@ -459,10 +461,40 @@ def test_paths_prefer_the_name_as_given(tmp_path):
     (root / "a\u2019b").write_bytes(b"")
     (root / "a\u2018b").write_bytes(b"")
     (root / "x\u2019y").symlink_to(outside / "secret.txt")
-    assert place.to_read("a\u2019b") == root / "a\u2019b"
-    assert place.to_read("a'b") == root / "a'b"
-    assert place.to_read("none/a'b") == root / "none" / "a'b"
-    assert "leads out" in refusal(place.to_read, "x'y")
+    (root / "link").symlink_to("sub/x'y")
+    (root / "sub" / "x\u2019y").write_bytes(b"")
+    for given in ("a\u2019b", "a'b", "none/a'b", "./notes.txt", "new.txt", "link"):
+        assert place.spelled(given) == given
+    assert place.spelled("x'y") == "x\u2019y"
+    assert "leads out" in refusal(place.to_read, "x\u2019y")
+    assert "leads out" in refusal(place.spelled, "../Projekt-alt/secret\uff0etxt")
+
+
+def test_paths_to_write_take_no_other_file(tmp_path):
+    """A name that only looks like another one is a new file; the same letters are the same name."""
+    place, root, _ = workspace(tmp_path)
+    (root / "Bob\u2019s").write_bytes(b"")
+    (root / "a\u00a0b").write_bytes(b"")
+    (root / "e\u0301\uff0e").write_bytes(b"")
+    (root / "\u00e9.").symlink_to("notes.txt")
+    for given in ("Bob's", "a b"):
+        assert place.to_write(given) == place.to_read(given) == root / given
+    assert place.to_write("\u00e9\uff0e").samefile(root / "e\u0301\uff0e")
+    assert place.spelled("\u00e9\uff0e") == "\u00e9\uff0e"
+
+
+@pytest.mark.parametrize("instead", ["nothing", "file", "link"])
+def test_paths_of_a_workspace_that_has_gone_are_refused(tmp_path, instead):
+    """The folder has gone, or something else has taken its place: no path leads anywhere."""
+    place, root, outside = workspace(tmp_path, contained=False)
+    shutil.rmtree(root)
+    if instead == "file":
+        root.write_bytes(b"")
+    elif instead == "link":
+        root.symlink_to(outside)
+    for check in (place.to_read, place.to_write, place.spelled):
+        told = refusal(check, "secret.txt")
+        assert told == "the workspace folder is not there any more: nothing was done"
 
 
 # Lab 8.3: write and queue
@@ -1023,6 +1055,19 @@ def test_edit_refuses_two_that_look_the_same():
     assert "found 2 times (lines 1, 2)" in told
 
 
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (100, "was not found"),
+        (110, "edits[0].oldText looks like parts of characters in 200 places"),
+    ],
+    ids=["few", "many"],
+)
+def test_edit_gives_up_on_parts_of_characters(count, told):
+    """Two letters f are in a ligature. Three of them are in a row of those, and never whole."""
+    assert told in refusal(edited, ("\ufb00" * count).encode(), ("fff", "X"))
+
+
 def test_edit_mixes_exact_and_tolerant():
     """Each edit is matched for itself, and details say which were not exact."""
     data = "a \u2019b\u2019 c".encode()
@@ -1463,7 +1508,7 @@ def test_bash_full_disk_loses_the_file_and_not_the_end(disk):
     assert shown.endswith(f"{19:0100d}\n")
     assert note.endswith("kept: No space left on device]\nstatus")
     assert len(f"{shown}\n{note}".encode()) <= 600
-    assert disk.asked == 1
+    assert (output.path, disk.asked) == (None, 1)
 
 
 def test_bash_time_out_is_told(tmp_path):
@@ -1932,6 +1977,56 @@ def test_tools_unrestricted_go_anywhere(tmp_path):
         registry, "edit", path="../Projekt-alt/secret.txt", edits=[change("secret", "open")]
     )
     assert (result.is_error, (outside / "secret.txt").read_bytes()) == (False, b"open")
+
+
+@pytest.mark.parametrize("instead", ["nothing", "link"])
+def test_tools_do_nothing_when_the_workspace_has_gone(tmp_path, instead):
+    """It is not made again, and what a link in its place leads to is left alone."""
+    _, root, outside = workspace(tmp_path)
+    registry = tools(root)
+    shutil.rmtree(root)
+    if instead == "link":
+        root.symlink_to(outside)
+    before = tree(tmp_path)
+    results = [
+        use(registry, "read", path="secret.txt"),
+        use(registry, "write", path="new/file.txt", content="x"),
+        use(registry, "edit", path="secret.txt", edits=[change("secret", "x")]),
+        use(registry, "bash", command="touch ran"),
+    ]
+    assert ["folder is not there any more" in said(one) for one in results] == [True] * 4
+    assert tree(tmp_path) == before
+
+
+def test_tools_name_the_file_that_only_looks_the_same(tmp_path):
+    """read and edit take the one that looks the same, and say so. write makes a new file."""
+    registry = tools(tmp_path)
+    (tmp_path / "Bob\u2019s.txt").write_bytes(b"a\nb\nc\n")
+    read = use(registry, "read", path="Bob's.txt", limit=2)
+    changed = use(registry, "edit", path="Bob's.txt", edits=[change("a", "x")])
+    wrote = use(registry, "write", path="Bob's.txt", content="new")
+    assert said(read).split("\n") == [
+        "a",
+        "b",
+        "",
+        "[Lines 1-2. The file goes on: read it with offset=3]",
+        "[No file has the name that was given. This one is called 'Bob\u2019s.txt']",
+    ]
+    assert said(changed) == "Successfully replaced 1 block(s) in Bob\u2019s.txt."
+    assert said(wrote) == "Successfully wrote 3 bytes to Bob's.txt."
+    assert (tmp_path / "Bob\u2019s.txt").read_bytes() == b"x\nb\nc\n"
+    assert (tmp_path / "Bob's.txt").read_bytes() == b"new"
+
+
+def test_tools_count_the_name_of_the_file_as_well(tmp_path):
+    """A note about the name takes its part of the limit, as the other one does."""
+    registry = tools(tmp_path, limits=limits(bytes=512))
+    (tmp_path / "a\u00a0b").write_bytes(b"123456789\n" * 200)
+    shown = said(use(registry, "read", path="a b"))
+    assert shown.endswith("called 'a\\xa0b']")
+    assert 490 < len(shown.encode()) <= 512
+    (tmp_path / "exact").write_bytes(b"x" * 511 + b"\n")
+    assert said(use(registry, "read", path="exact")) == "x" * 511 + "\n"
 
 
 def test_tools_follow_a_link_inside(tmp_path):

@@ -21,6 +21,7 @@ from pi_course.abort import AbortSignal
 from pi_course.coding_tools.limits import Limits
 from pi_course.coding_tools.output_pipe import OutputPipe
 from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+from pi_course.coding_tools.paths import must_be_there
 from pi_course.coding_tools.process_group import ProcessGroup
 from pi_course.coding_tools.refusal import ToolRefused, stop_if_aborted, told_as
 from pi_course.messages import Signal, text
@@ -74,7 +75,7 @@ def child_environment(
 def bash_shell(folder: Path, environment: Mapping[str, str], front: Sequence[str] = ()) -> Shell:
     """`front` is what a sandbox puts before the command."""
     program = shutil.which("bash") or "/bin/sh"
-    return Shell((*front, program, "-c", "--"), folder, environment)
+    return Shell((*front, program, "-c", "--"), Path(os.path.realpath(folder)), environment)
 
 
 async def run_command(
