@@ -572,6 +572,7 @@ def test_write_that_fails_leaves_the_old_file(tmp_path):
 )
 def test_write_failures_of_the_system_are_told_apart(tmp_path, number, said):
     """A missing permission is called that, and never "not found"; this machine's path stays out."""
+    # Pi, report 3955
     from pi_course.coding_tools.refusal import told_as
     from pi_course.coding_tools.write import replace_file
 
@@ -809,16 +810,19 @@ def test_queue_work_is_waited_for_when_the_task_is_cancelled():
     from pi_course.coding_tools.mutation_queue import to_its_end
 
     async def main():
-        log, started, free = [], threading.Event(), threading.Event()
+        log, started, free = [], asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
 
         def work():
-            started.set()
+            loop.call_soon_threadsafe(started.set)
             free.wait(2)
             log.append("work")
             raise ValueError("nobody will hear of it")
 
         task = asyncio.create_task(to_its_end(work))
-        await asyncio.to_thread(started.wait, 2)
+        begun = asyncio.create_task(started.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0.01)
@@ -970,6 +974,7 @@ def test_edit_refuses_what_is_not_clear(data, pairs, told):
 )
 def test_edit_keeps_the_line_ends(before, pair, after):
     """Edits speak LF. New lines take the line ends of the span, or of the line it lies in."""
+    # Pi, report 355
     if after is None:
         assert "not found" in refusal(edited, before, pair)
     else:
@@ -1007,6 +1012,9 @@ def test_edit_keeps_bom_and_untouched_bytes():
         ("a\u0301\u0323 \u2019", "a\u0323\u0301 '", "X"),
         ("a \nb", "a\nb ", None),
         ("\u2033 \u2032", "\" '", "X"),
+        ("\uf900\uff76\uff9e\uff21 x", "\u8c48\u30acA", "X x"),
+        ("\u8c48\u30acA x", "\uf900\uff76\uff9e\uff21", "X x"),
+        ("\u2019 \t\na\u2019\n\uff21\u00a0\n", "a'", "\u2019 \t\nX\n\uff21\u00a0\n"),
     ],
     ids=[
         "trailing-blanks",
@@ -1029,10 +1037,15 @@ def test_edit_keeps_bom_and_untouched_bytes():
         "order-of-accents",
         "blanks-at-the-very-end",
         "primes",
+        "cjk",
+        "cjk-given",
+        "other-lines",
     ],
 )
 def test_edit_tolerates_what_looks_the_same(before, old, after):
     """Then only the matched characters change; half of a character never matches."""
+    # Pi, report 2044
+    # Pi, report 5899
     data = before.encode()
     if after is not None:
         assert edited(data, (old, "X")).decode() == after
@@ -1176,12 +1189,8 @@ def gone(pid, seconds=2):
     return False
 
 
-STUBBORN = (
-    "import os, signal, sys, time\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
-    "print('ready', flush=True)\n"
-    "time.sleep(60)\n"
+STUBBORN = "sh -c " + shlex.quote(
+    "trap '' TERM; echo $$ > pid; echo ready; while :; do sleep 1; done"
 )
 
 
@@ -1311,6 +1320,7 @@ def test_bash_refuses_what_it_cannot_run(tmp_path):
 @pytest.mark.parametrize("timeout", [0, -1, 3601, 1e12], ids=["zero", "negative", "long", "huge"])
 def test_bash_refuses_times_that_make_no_sense(tmp_path, timeout):
     """A time-out is above 0 and at most an hour. The command does not run."""
+    # Pi, report 6181
     told = refusal(bash, tmp_path, "touch ran", timeout)
     assert told == f"timeout is {timeout:g}: give seconds above 0, at most 3600"
     assert os.listdir(tmp_path) == []
@@ -1319,6 +1329,7 @@ def test_bash_refuses_times_that_make_no_sense(tmp_path, timeout):
 
 def test_bash_shows_the_end_of_a_long_output(tmp_path):
     """The last lines and a note within the cap; the whole is in the file that the note names."""
+    # Pi, report 2852
     from pi_course.coding_tools.output_tail import OutputFolder
 
     outputs = OutputFolder()
@@ -1395,6 +1406,20 @@ def test_bash_one_long_line_is_cut_between_characters():
         assert set(shown) == {SMILE}
         assert note.startswith("[The end of line 1 of 1. The whole output is in ")
         assert kept == data
+
+
+def test_bash_long_output_leaves_no_handle():
+    """The file of an output that was cut is closed, by its lines as by its bytes."""
+    # Pi, report 3786
+    from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+
+    outputs, kept, before = OutputFolder(), [], handles()
+    for data in (b"x\n" * 10, b"x" * 600):
+        kept.append(OutputTail(limits(lines=5, bytes=512), outputs))
+        kept[-1].take(data)
+        kept[-1].finish("")
+        assert kept[-1].path.read_bytes() == data
+    assert handles() - before == 0
 
 
 def test_bash_lines_are_shown_whole_where_they_fit():
@@ -1535,11 +1560,15 @@ def test_bash_asks_before_it_kills(tmp_path):
     assert texts(output) == ["ready\nbye\n", "Command aborted: stop button"]
 
 
-@pytest.mark.parametrize("front", ["exec ", "", ": | "], ids=["shell", "child", "pipeline"])
-def test_bash_ends_what_ignores_sigterm(tmp_path, front):
+@pytest.mark.parametrize(
+    "command",
+    [f"exec {STUBBORN}", f"{STUBBORN}; :", f": | {STUBBORN}"],
+    ids=["shell", "child", "pipeline"],
+)
+def test_bash_ends_what_ignores_sigterm(tmp_path, command):
     """After the grace comes SIGKILL, for the whole group: also for a child of the shell."""
     context = aborting_at("ready")
-    output = bash(tmp_path, front + python(STUBBORN), context=context, grace_seconds=0.1)
+    output = bash(tmp_path, command, context=context, grace_seconds=0.05)
     assert output.details["ending"] == "abort"
     assert gone(int((tmp_path / "pid").read_text(encoding="ascii"))) is True
 
@@ -1547,7 +1576,7 @@ def test_bash_ends_what_ignores_sigterm(tmp_path, front):
 def test_bash_ends_what_ignores_sigterm_at_the_time_out(tmp_path):
     """A time-out ends the group in the same way as an abort."""
     command = "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"
-    output = bash(tmp_path, command, 0.3, grace_seconds=0.1)
+    output = bash(tmp_path, command, 0.2, grace_seconds=0.05)
     assert (output.details["ending"], output.details["exitCode"]) == ("timeout", 137)
     assert gone(int((tmp_path / "pid").read_text(encoding="ascii"))) is True
 
@@ -1556,8 +1585,7 @@ def test_bash_abort_is_told(tmp_path):
     """An abort is no time-out: the note says so, with the reason, and the output stays."""
     from pi_course.abort import AbortController
 
-    command = python("import time; print('one', flush=True); time.sleep(60)")
-    output = bash(tmp_path, command, 60, context=aborting_at("one"))
+    output = bash(tmp_path, "echo one; sleep 60", 60, context=aborting_at("one"))
     assert texts(output) == ["one\n", "Command aborted: stop button"]
     assert (output.is_error, output.details["ending"]) == (True, "abort")
 
@@ -1581,9 +1609,14 @@ def test_bash_aborted_before_does_not_run(tmp_path):
 
 
 def test_bash_waits_a_little_for_late_output(tmp_path):
-    """What a background child writes before it ends is still there."""
-    output = bash(tmp_path, f"{python('print(1)')} & echo 0", idle_seconds=2.0)
-    assert sorted(texts(output)[0]) == ["\n", "\n", "0", "1"]
+    """What a background child writes after the shell's end is still there, to its last piece."""
+    # Pi, report 5753
+    late = (
+        "(while ! [ -e over ]; do sleep 0.01; done; echo 1; sleep 0.02; echo 2; sleep 0.02; echo 3)"
+    )
+    command = f"{late} & (sleep 0.02; : > over) >/dev/null 2>&1 & echo 0"
+    output = bash(tmp_path, command, idle_seconds=2.0)
+    assert texts(output) == ["0\n1\n2\n3\n"]
 
 
 def test_bash_ends_a_flood(tmp_path):
@@ -1652,7 +1685,10 @@ def test_bash_group_notices_the_exit_and_reaps_later(tmp_path, handle):
         options = {} if handle else {"handle_of": lambda pid: None}
         before = handles()
         group = group_of(tmp_path, "echo $$ > pid; exit 3", **options)
-        await asyncio.wait_for(group.exited, 2)
+        watchers = [one for one in threading.enumerate() if one.name == "pi-course-bash"]
+        for watcher in watchers:  # one that has died will not tell
+            await asyncio.to_thread(watcher.join, 2)
+        await asyncio.wait_for(group.exited, 0.1 if watchers else 2)
         os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), 0)
         return await group.end(), handles() - before
 
@@ -1739,7 +1775,13 @@ def test_bash_pipe_is_emptied_when_it_is_closed():
 
 def test_bash_leaves_nothing_behind(tmp_path):
     """200 calls, eight at a time: no zombie, no open handle, no thread, no task."""
-    tool = bash_with(tmp_path)
+    from dataclasses import replace
+
+    from pi_course.coding_tools.bash import bash_shell, bash_tool, child_environment
+    from pi_course.coding_tools.output_tail import OutputFolder
+
+    shell = replace(bash_shell(tmp_path, child_environment(None)), argv=("/bin/sh", "-c", "--"))
+    tool = bash_tool(shell, OutputFolder(), limits())
 
     async def some(count):
         pids = []
@@ -1777,7 +1819,7 @@ def test_bash_cancelled_task_takes_the_command_along(tmp_path):
     async def main():
         before = handles()
         context = tool_context(report=lambda piece: ready.set())
-        task = asyncio.create_task(bash_in(tmp_path, python(STUBBORN), context=context))
+        task = asyncio.create_task(bash_in(tmp_path, STUBBORN, context=context))
         begun = asyncio.create_task(ready.wait())
         await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
@@ -1922,6 +1964,7 @@ def test_tools_take_null_for_what_may_be_left_out(tmp_path):
 
 def test_tools_drop_fields_that_a_model_adds(tmp_path):
     """A field too many, beside or inside the edits, is no reason to refuse them."""
+    # Pi, report 6278
     (tmp_path / "notes.txt").write_bytes(b"a")
     edits = [{**change("a", "b"), "reason": "because"}]
     result = use(tools(tmp_path), "edit", path="notes.txt", edits=edits, dryRun=True)
@@ -2119,6 +2162,8 @@ def test_tools_edit_one_file_at_the_same_time(tmp_path):
 
 def test_tools_check_when_it_is_their_turn(tmp_path):
     """An edit that waits for a write sees what that wrote: the check is made inside the queue."""
+    # Pi, report 2327
+    # Pi, report 6989
     calls = [
         ("write", {"path": "new.txt", "content": "one"}),
         ("edit", {"path": "new.txt", "edits": [change("one", "two")]}),
@@ -2151,7 +2196,7 @@ def test_tools_aborted_before_do_nothing(tmp_path):
 def test_tools_read_the_whole_output_of_a_command(tmp_path):
     """The file that the note names lies outside, and read may open it; it goes with the tools."""
     registry = tools(tmp_path, limits=limits(lines=5))
-    result = use(registry, "bash", command=python("for n in range(9): print(n)"))
+    result = use(registry, "bash", command="for n in 0 1 2 3 4 5 6 7 8; do echo $n; done")
     path = Path(result.details["outputFile"])
     assert said(use(registry, "read", path=str(path), limit=2)).startswith("0\n1\n")
     assert use(registry, "write", path=str(path), content="x").is_error is True
@@ -2311,12 +2356,12 @@ def test_tools_in_the_loop_keep_what_a_command_wrote_before_the_abort(tmp_path):
         if isinstance(event, ToolProgress):
             controller.abort("stop button")
 
-    model = answering([("bash", {"command": python(STUBBORN)})], "never asked")
+    model = answering([("bash", {"command": STUBBORN})], "never asked")
     asked = AgentContext([user_message("Run it.")])
     result = run(
         run_agent_loop(
             model=model,
-            tools=tools(tmp_path, limits=limits(grace_seconds=0.1)),
+            tools=tools(tmp_path, limits=limits(grace_seconds=0.05)),
             context=asked,
             signal=controller.signal,
             on_event=listen,
@@ -2335,13 +2380,12 @@ def test_bash_returns_while_children_are_in_the_background(tmp_path):
 
     One of them sleeps and holds the pipe, one goes on writing into it, one has closed it.
     """
-    writing = "import time\nwhile True: print('more', flush=True); time.sleep(0.01)"
-    sleeping = python("import time; time.sleep(60)")
+    # Pi, report 7636
     command = (
-        f"{sleeping} & echo $! > one\n"
-        f"{python(writing)} & echo $! > two\n"
-        f"{sleeping} >/dev/null 2>&1 & echo $! > three\n"
-        "echo started"
+        "echo started\n"
+        "sleep 60 & echo $! > one\n"
+        "while :; do echo more; sleep 0.01; done & echo $! > two\n"
+        "sleep 60 >/dev/null 2>&1 & echo $! > three\n"
     )
     coro = bash_in(tmp_path, command, drain_seconds=0.2)
     output = run(coro, "bash waits for a child that it has left in the background", seconds=1.2)
@@ -2386,14 +2430,15 @@ def test_bash_does_not_wait_for_who_has_left_the_session(tmp_path):
         "import os, time\n"
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
-        "    with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
         "    print('daemon', flush=True)\n"
+        "    with open('new', 'w') as file: file.write(str(os.getpid()))\n"
+        "    os.rename('new', 'pid')\n"
         "    time.sleep(20)\n"
         "else:\n"
         "    while not os.path.exists('pid'): time.sleep(0.005)\n"
     )
     try:
-        coro = bash_in(tmp_path, python(code))
+        coro = bash_in(tmp_path, python(code), idle_seconds=0.01)
         output = run(coro, "bash waits for a daemon that has left its session", seconds=1.2)
         assert texts(output) == ["daemon\n"]
     finally:

@@ -2,6 +2,10 @@
 
 Each call is a new shell in a process group of its own. It gets no input, a few harmless variables
 and a limit of time; when the call returns, the group is gone.
+
+That keeps mistakes small and keeps no secret. Without a sandbox a command may do what the user may:
+open every file of his, use the network, and read the environment with which the agent was started,
+in /proc/$PPID/environ. A key that came in that way is one `cat` away.
 """
 
 import asyncio
