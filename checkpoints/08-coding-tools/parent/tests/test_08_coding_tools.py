@@ -1711,6 +1711,22 @@ def test_bash_group_is_waited_for_until_nobody_lives(tmp_path):
     assert run(main()) == (137, 4)
 
 
+def test_bash_group_signals_no_stranger(tmp_path):
+    """A number can be somebody else's by now: the session is looked at right before the signal."""
+    stranger = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=lambda _: [stranger.pid])
+        return await group.end(0.02)
+
+    try:
+        assert run(main()) == 137
+        assert gone(stranger.pid, 0.02) is False
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
 def test_bash_group_is_not_waited_for_without_limit(tmp_path):
     """A shell that can't be killed: end() returns without a code, and a thread reaps it later."""
     asked = []

@@ -120,7 +120,8 @@ class ProcessGroup:
             return there
         for pid in living:
             with suppress(ProcessLookupError, PermissionError):
-                if os.getpgid(pid) != group:
+                # Asked once more, since a wrong number here would end a stranger.
+                if group == os.getsid(pid) != os.getpgid(pid):
                     os.kill(pid, number)
         return bool(living)
 
