@@ -1690,9 +1690,10 @@ def test_bash_group_notices_the_exit_and_reaps_later(tmp_path, handle):
             await asyncio.to_thread(watcher.join, 2)
         await asyncio.wait_for(group.exited, 0.1 if watchers else 2)
         os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), 0)
-        return await group.end(), handles() - before
+        lives = group.send(0)  # its number is taken, and it is dead
+        return lives, await group.end(), handles() - before
 
-    assert run(main()) == (3, 0)
+    assert run(main()) == (False, 3, 0)
 
 
 def test_bash_group_is_waited_for_until_nobody_lives(tmp_path):
@@ -1709,6 +1710,18 @@ def test_bash_group_is_waited_for_until_nobody_lives(tmp_path):
         return await group.end(), len(asked)
 
     assert run(main()) == (137, 4)
+
+
+def test_bash_group_ends_where_no_list_is_to_be_had(tmp_path):
+    """Without /proc the group is all that can be reached, and what can be asked."""
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=lambda _: None)
+        there = group.send(0)
+        code = await group.end(0.02)
+        return there, code, group.send(0)
+
+    assert run(main()) == (True, 137, False)
 
 
 def test_bash_group_signals_no_stranger(tmp_path):
