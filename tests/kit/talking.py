@@ -59,18 +59,6 @@ class Terminal:
         start, self._seen = self._seen, found + len(text)
         return self.screen[start : self._seen]
 
-    def interrupt(self, text: str) -> str:
-        """Press Ctrl-C at a prompt until a text comes.
-
-        A signal that comes after the prompt and before readline waits for a key wakes nobody, in
-        any Python program; a person presses again.
-        """
-        for _ in range(5):
-            self.press("\x03")
-            with contextlib.suppress(AssertionError):
-                return self.until(text, PATIENCE / 6)
-        return self.until(text)
-
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 

@@ -243,7 +243,8 @@ def test_ctrl_c_at_the_question_ends_the_run_and_changes_nothing(folder: Path) -
         with terminal(folder, server) as talk:
             talk.press("say durable\r")
             talk.until("[y/N] ")
-            talk.interrupt("\n> ")
+            talk.press("\x03")
+            talk.until("\n> ")
             talk.press("and now?\r")
             talk.until("Here again.")
     assert (folder / "notes.txt").read_text(encoding="utf-8") == "hello world\n"
