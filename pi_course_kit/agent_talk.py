@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi_course_kit.agent_screen import question
+from pi_course_kit.errors import CourseError
 from pi_course_kit.terminal import exact, leave, read_line, told_to_end, until_done
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ class Talk:
     def prompt(self, text: str) -> AgentRunResult:
         """One run. Ctrl-C ends it as aborted, and what was done so far stays in the talk.
 
-        A signal that tells the program to end aborts it too; the program ends when the run has
-        ended, with all that it started. So it does with OSError when nobody reads the output.
+        It is aborted too when its output can't be written any more, which is raised at its end,
+        and by a signal that tells the program to end: then that ends, once the run has ended with
+        all that it started.
         """
         from pi_course.abort import AbortController
 
@@ -86,8 +88,12 @@ class Talk:
             result = asyncio.run(self._run(text, controller, output.tell))
         if ends:
             leave(ends[0])
+        if isinstance(output.failed, BrokenPipeError):
+            raise output.failed  # as behind `| head -1`: there is nobody to tell it
         if output.failed is not None:
-            raise output.failed
+            raise CourseError(
+                f"The run was aborted: its output can't be written ({output.failed.strerror})."
+            )
         return result
 
     async def _run(

@@ -171,6 +171,20 @@ def test_a_run_whose_output_nobody_reads_is_aborted(tmp_path: Path, options: lis
     assert len(server.requests) == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_disk_that_is_full_is_a_sentence(tmp_path: Path) -> None:
+    command = shlex.join([*AGENT, str(tmp_path)])
+    with served([Reply(text="I begin.")]) as server:
+        done = subprocess.run(
+            ["bash", "-c", f"{command} {shlex.join(at(server))} --print go > /dev/full"],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+        )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("pi-course: The run was aborted: its output can't be written (")
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_demo_whose_output_nobody_reads_ends(options: list[str]) -> None:
     command = shlex.join([*AGENT, "--demo", *options])
