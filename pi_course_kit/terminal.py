@@ -12,6 +12,7 @@ import signal
 import sys
 import unicodedata
 from collections.abc import Callable, Generator
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -77,13 +78,17 @@ def read_line(prompt: str) -> str:
     """
     if not hasattr(signal, "setitimer"):  # Windows
         return input(prompt)
-    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    before = signal.signal(signal.SIGALRM, _wake)
     signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         return input(prompt)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _wake(number: int, frame: FrameType | None) -> None:
+    """There is nothing to do: it has come."""
 
 
 class Lines:

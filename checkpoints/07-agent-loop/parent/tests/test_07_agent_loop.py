@@ -1708,6 +1708,7 @@ def test_an_interrupt_in_a_sequential_batch_skips_the_rest():
         "ToolSkipped",
         "LoopEnd",
     ]
+    assert events[-2].result.details["reason"] == "aborted"
 
 
 def test_a_second_interrupt_does_not_tear_the_settling():
