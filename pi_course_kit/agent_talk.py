@@ -85,14 +85,17 @@ class Talk:
 
         output = _Output(self._on_event, controller)
         with told_to_end(end):
-            result = asyncio.run(self._run(text, controller, output.tell))
-        if ends:
-            leave(ends[0])
+            try:
+                result = asyncio.run(self._run(text, controller, output.tell))
+            finally:
+                if ends:  # also if a second Ctrl-C came meanwhile
+                    leave(ends[0])
         if isinstance(output.failed, BrokenPipeError):
             raise output.failed  # as behind `| head -1`: there is nobody to tell it
         if output.failed is not None:
             raise CourseError(
-                f"The run was aborted: its output can't be written ({output.failed.strerror})."
+                f"The run was aborted: its output can't be written ({output.failed.strerror}). "
+                "What was done so far stays; send the output elsewhere, or make room."
             )
         return result
 
@@ -161,7 +164,7 @@ class _Output:
             self._on_event(event)
         except OSError as error:
             self.failed = error
-            self._run.abort("nobody reads the output any more")
+            self._run.abort("its output can't be written any more")
 
 
 def ask_at_terminal(question: str) -> bool | None:

@@ -105,9 +105,11 @@ class Terminal:
 class Endless:
     """A model that wants a command run: one that prints begun and sleeps, with a mark on it."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", *, deaf: bool = False) -> None:
         self._mark = f"mark-{uuid.uuid4().hex}"
         program = "import time; print('be' + 'gun', flush=True); time.sleep(600)"
+        if deaf:
+            program = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {program}"
         command = shlex.join([sys.executable, "-c", program, self._mark])
         call = Call("call_1", "bash", json.dumps({"command": command}))
         self.turn = Reply(text=text, calls=(call,))

@@ -83,6 +83,21 @@ def test_a_run_that_is_told_twice_ends_as_if_told_once(tmp_path: Path) -> None:
     assert (err, endless.is_left()) == ("", False)
 
 
+def test_a_run_that_is_told_to_end_and_interrupted_meanwhile_ends(tmp_path: Path) -> None:
+    """It gives its command two seconds, and whoever is at the keyboard has no patience."""
+    endless = Endless(deaf=True)
+    with served([endless.turn]) as server, talk(tmp_path, server, "--yes") as person:
+        person.press("go\r")
+        person.until("    begun\n")
+        person.signal(signal.SIGTERM)
+        for _ in range(2):
+            person.running(0.4)
+            person.press("\x03")
+        assert person.wait() == 128 + signal.SIGTERM
+    assert "Traceback" not in person.screen
+    assert not endless.is_left()
+
+
 def test_the_events_of_a_run_that_is_told_to_end_are_whole(tmp_path: Path) -> None:
     endless = Endless()
     with served([endless.turn]) as server:
