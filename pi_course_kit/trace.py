@@ -203,9 +203,10 @@ class Way:
 class Recorder:
     """The `trace` of a scenario, and the file that its values go to."""
 
-    def __init__(self, path: Path, way: Way) -> None:
+    def __init__(self, path: Path, way: Way, alive: Callable[[], None]) -> None:
         self._file = path.open("a", encoding="utf-8", newline="\n")
         self._way = way
+        self._alive = alive
         self.count = 0
 
     def __call__(self, value: object) -> None:
@@ -215,6 +216,7 @@ class Recorder:
             raise TooMuch
         error = value if isinstance(value, BaseException) else None
         self.write("value", shown(value), sys._getframe(1).f_lineno, error)  # pyright: ignore[reportPrivateUsage]
+        self._alive()
         self._way.start()
 
     def write(
@@ -240,7 +242,6 @@ def play(job: Mapping[str, Any]) -> None:
     source.serve(root, job["brings"], job["owner"])
     time.time = lambda: CLOCK
     way = Way(root, job["given"])
-    trace = Recorder(Path(job["records"]), way)
     rang: list[Place | None] = []
 
     def where(frame: FrameType | None) -> str:
@@ -250,6 +251,7 @@ def play(job: Mapping[str, Any]) -> None:
     module = sys.modules[NAME] = ModuleType(NAME)  # where pydantic looks for the names of types
     memory = Memory(limits.memory_bytes)
     alarm = Alarm(where)
+    trace = Recorder(Path(job["records"]), way, lambda: alarm.put_off(limits.test_seconds))
     try:
         with alarm.ring_after(limits.test_seconds):
             # A function from a notebook may name types in its annotations that are not here.
