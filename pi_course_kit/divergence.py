@@ -130,10 +130,12 @@ class _Wording:
     def otherwise(self, ours: Step, theirs: Step) -> int | None:
         """The first line that ran in a call and is not in the other side's function."""
         wanted, found = (self._function(side, step) for side, step in enumerate((ours, theirs)))
-        texts, others = list(wanted.values()), list(found.values())
-        if SequenceMatcher(None, texts, others, autojunk=False).ratio() < ALIKE:
+        match = SequenceMatcher(None, list(wanted.values()), list(found.values()), autojunk=False)
+        if match.ratio() < ALIKE:
             return None
-        return next((line for line in theirs["ran"] if found.get(line) not in texts), None)
+        numbers = list(found)
+        same = {n for _, at, size in match.get_matching_blocks() for n in numbers[at : at + size]}
+        return next((line for line in theirs["ran"] if line not in same), None)
 
     def before(self, late: Step, ours: Sequence[Step], theirs: Sequence[Step]) -> Place | None:
         """The place of the first other step, if it came before `late` and its words tell the line.

@@ -126,6 +126,12 @@ def test_a_wait_for_what_never_comes_ends(tmp_path: Path) -> None:
     assert [step["kind"] for step in last["way"]] == ["enter", "yield"]
 
 
+def test_the_code_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not for a scenario")
+    thing = "import os\ndef go():\n    return 'OPENAI_API_KEY' in os.environ\n"
+    assert played(tmp_path, thing, "trace(go())").entries[0]["value"] == "False"
+
+
 def test_the_raising_line_and_no_path_are_told(tmp_path: Path) -> None:
     thing = "def go():\n    x = 1\n    raise ValueError(__file__)\n"
     last = played(tmp_path, thing, "go()").entries[-1]
