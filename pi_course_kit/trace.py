@@ -19,14 +19,13 @@ import os
 import re
 import select
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from pi_course_kit import source
 from pi_course_kit.display import shown
@@ -264,19 +263,12 @@ def play(job: Mapping[str, Any]) -> None:
     except TimeIsUp:
         way.stop()
         trace.write("hangs", "", at=rang[0] if rang else None)
-    except _Waited:
-        way.stop()
-        trace.write("waits", "")
     except TooMuch:
         trace.write("floods", "")
     except BaseException as error:
         way.stop()
         memory.lift()
         trace.write("raises", shown(error), _scenario_line(error), error)
-
-
-class _Waited(BaseException):
-    """Nothing came any more."""
 
 
 async def _limited(scenario: Callable[..., Any], trace: Recorder, way: Way) -> None:
@@ -288,8 +280,15 @@ async def _limited(scenario: Callable[..., Any], trace: Recorder, way: Way) -> N
         await asyncio.wait({task}, timeout=WAIT_SECONDS)
     way.stop()
     if not task.done():
-        raise _Waited
+        trace.write("waits", "")
+        _leave()  # what waits for ever may not end when it is cancelled, either
     task.result()
+
+
+def _leave() -> NoReturn:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os._exit(0)
 
 
 def _scenario_line(error: BaseException) -> int:
@@ -316,9 +315,7 @@ def _watched(job: Mapping[str, Any]) -> dict[str, Any]:
 
     def child() -> None:
         play(job)
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        os._exit(0)
+        _leave()
 
     supervisor = Supervisor(0, lambda: bool(select.select([0], [], [], 0)[0]))
     limits, forks = Limits(**job["limits"]), ForkCount()
@@ -333,14 +330,11 @@ def main() -> int:
         if not data:
             return 2
         line += data
-    with tempfile.TemporaryDirectory(prefix="pi-course-") as folder:
-        os.chdir(folder)
-        job = json.loads(line)
-        if job["fork"]:
-            os.write(1, json.dumps(_watched(job)).encode())
-        else:
-            play(job)
-        os.chdir(os.pardir)  # else Windows could not delete it
+    job = json.loads(line)
+    if job["fork"]:
+        os.write(1, json.dumps(_watched(job)).encode())
+    else:
+        play(job)
     return 0
 
 

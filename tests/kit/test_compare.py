@@ -126,6 +126,15 @@ def test_a_wait_for_what_never_comes_ends(tmp_path: Path) -> None:
     assert [step["kind"] for step in last["way"]] == ["enter", "yield"]
 
 
+def test_what_does_not_end_when_it_is_cancelled_was_waiting_all_the_same(tmp_path: Path) -> None:
+    thing = "import asyncio\nasync def go():\n    while True:\n        try:\n"
+    thing += "            await asyncio.Event().wait()\n        except asyncio.CancelledError:\n"
+    thing += "            print('not yet')\n"
+    made = played(tmp_path, thing, "await go()", test_seconds=trace.WAIT_SECONDS + 1)
+    assert [entry["kind"] for entry in made.entries] == ["waits"]
+    assert made.printed == ""
+
+
 def test_the_code_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not for a scenario")
     thing = "import os\ndef go():\n    return 'OPENAI_API_KEY' in os.environ\n"
@@ -365,6 +374,14 @@ def test_an_untouched_folder_lacks_the_module(tmp_path: Path) -> None:
     assert found.mine is not None and found.place is None
     assert "pi_course.event_stream is not in your folder" in found.mine.value
     assert found.lab is not None and found.lab.id == "2.1"
+
+
+def test_a_starter_is_of_the_lab_in_which_it_is_written(tmp_path: Path) -> None:
+    chapter = checkpoint.find("07")
+    folder = practice.create(chapter, tmp_path / "mine").folder
+    (found,) = compare.compare_all(chapter, folder)
+    assert found.scenario.lab == "7.2"
+    assert found.lab is not None and found.lab.id == "7.1"
 
 
 def test_unknown_scenarios_and_chapters_without_any_are_refused(tmp_path: Path) -> None:
