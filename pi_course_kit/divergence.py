@@ -155,14 +155,16 @@ class _Wording:
     def _function(self, side: int, step: Step) -> dict[int, str]:
         """The lines of the innermost function around the first that ran, by number."""
         text = (self._roots[side] / step["at"][0]).read_text(encoding="utf-8")
-        first = min(step["ran"])
+        first = min(step["ran"], default=0)
         around = [
             node
             for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and node.lineno <= first <= (node.end_lineno or 0)
         ]
-        inner = max(around, key=lambda node: node.lineno)
+        inner = max(around, key=lambda node: node.lineno, default=None)
+        if inner is None:
+            return {}
         lines = text.split("\n")[inner.lineno - 1 : inner.end_lineno]
         return {inner.lineno + index: line.strip() for index, line in enumerate(lines)}
 
