@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,13 @@ class Rude:
 )
 def test_values_are_shown_without_addresses(value: object, text: str) -> None:
     assert display.shown(value) == text
+
+
+def test_a_task_is_shown_without_the_line_where_it_is() -> None:
+    async def task_shown() -> str:
+        return display.shown(asyncio.create_task(asyncio.sleep(0)))
+
+    assert asyncio.run(task_shown()) == "<Task pending name='Task-' coro=<sleep()>>"
 
 
 def test_events_and_messages_are_shown_by_their_fields(tmp_path: Path) -> None:
