@@ -243,7 +243,7 @@ class Rude:
         (Bare(), "<Bare>"),
         (Rude(), "<Rude that can't be shown: RuntimeError>"),
         (len, "<built-in function len>"),
-        (Bare.__init__, "<slot wrapper '__init__' of 'object' objects>"),
+        (str.join, "<method 'join' of 'str' objects>"),
         (played, "<function played>"),
         (Bare, "Bare"),
         (ValueError("no"), "ValueError: no"),
