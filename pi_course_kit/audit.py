@@ -44,7 +44,8 @@ NOBODY = frozenset(
 )
 SEEN = FRAMES | {"sys._getframe"}
 # What they start is not watched.
-IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpreters", "_xxsubinterpreters"))
+IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpqueues"))
+INTERPRETERS = frozenset(("_interpreters", "_xxsubinterpreters"))  # asyncio brings one along
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -174,6 +175,8 @@ class Audit:
         elif name == "unittest.mock":
             self.refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif root in IMPORTS and not self._programs:
+            self.refuse(f"imports {root}: {NEEDLESS}")
+        elif root in INTERPRETERS and self._is_learners(self._caller(3)):
             self.refuse(f"imports {root}: {NEEDLESS}")
 
     # Files and programs

@@ -18,6 +18,7 @@ from typing import Any
 
 from pi_course_kit.audit import KitRefused
 from pi_course_kit.limits import TimeIsUp
+from pi_course_kit.reach import DEBUGGER
 
 SHOWN = 300  # characters of a value
 ASSERT_LINES = 5  # of pytest's explanation of an assert without a comparison
@@ -209,8 +210,8 @@ def _special(error: BaseException) -> str | None:
             return "your code asked for more memory than check allows"
         case "SystemExit" if isinstance(error, SystemExit):
             return f"your code called sys.exit({show(error.code)})"
-        case "BdbQuit":
-            return "breakpoint() can't be used under check: nobody is there to type; use print()"
+        case "NoDebugger":
+            return f"breakpoint() can't be used under check: {DEBUGGER}"
         case "KeyboardInterrupt":
             return "your code raised KeyboardInterrupt"
         case "Skipped":

@@ -244,6 +244,15 @@ def _settle(root: Path) -> None:
     # By lines, so that what was printed is not lost when the process is killed.
     sys.stdout = sys.__stdout__ = _lines(1)
     sys.stderr = sys.__stderr__ = _lines(2)
+    sys.breakpointhook = _no_debugger
+
+
+class NoDebugger(Exception):
+    """Learner code called breakpoint()."""
+
+
+def _no_debugger(*_args: object, **_kwargs: object) -> None:
+    raise NoDebugger
 
 
 def _code(root: Path) -> dict[str, str]:

@@ -77,7 +77,15 @@ def _files(chapter: Checkpoint) -> str:
         how = "add what is missing" if file in there else "write it from an empty file"
         lines.append(f"- `{file}`: {how}")
     lines += [f"- `{file}`: given, read it" for file in chapter.given if ":" not in file]
-    return "## Files\n\n" + "\n".join(lines) + "\n"
+    listed = "\n".join(lines)
+    return f"""\
+## Files
+
+{listed}
+
+To try them, start `python` in this folder: `import pi_course` takes these files there. A script
+that lies in another folder gets the course's finished ones.
+"""
 
 
 def _first_red(chapter: Checkpoint) -> str:

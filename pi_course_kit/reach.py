@@ -14,6 +14,7 @@ from typing import Any
 
 TESTS = "the tests are the course's own, and no chapter's code needs them"
 NEEDLESS = "no chapter needs it, and what reaches into the check itself can't be judged by it"
+DEBUGGER = "nobody is there to type; use print()"
 
 MODULES = {
     **dict.fromkeys(("pytest", "_pytest", "pluggy"), TESTS),
@@ -24,6 +25,7 @@ MODULES = {
         ).split(),
         NEEDLESS,
     ),
+    "pdb": DEBUGGER,
 }
 OF_SYS = {"modules", "monitoring"}  # common words, that count only of sys
 FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())  # audited as well
@@ -33,7 +35,7 @@ ATTRIBUTES = FRAMES | set(
     "getgeneratorlocals getcoroutinelocals "
     "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__ "
     "meta_path path_hooks settrace setprofile addaudithook "
-    "_getframe _current_frames _current_exceptions".split()
+    "_getframe _current_frames _current_exceptions _interpreters".split()
 )
 NAMES = {"__loader__", "__spec__", "__builtins__", "__import__"}
 WORDS = re.compile(rf"\b({'|'.join({*MODULES, *OF_SYS, *ATTRIBUTES, *NAMES})})\b")

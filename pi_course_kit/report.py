@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ LINES = 6  # further ones, a line each
 LINES_OF_OTHER = 2  # of a lab after the first failing one
 PRINTED = 20  # last lines of what the learner's code printed
 # What pdb prints where it stops: the place, the line, and a prompt for which there is no input.
-DEBUGGER = re.compile(r"^> .*\(\d+\).*\n-> .*\n(\(Pdb\) *\n?)*", re.MULTILINE)
 COLOURS = {"green": "green", "red": "red", "error": "yellow"}
 
 
@@ -61,11 +59,8 @@ def text(
     if red := next((test.lab for test in result.tests if test.outcome != "passed"), None):
         lacks = gaps.of_lab(result.missing, chapter, red)
         parts.append("\n".join(field("next", _to_do(red, lacks))))
-    printed = result.printed
-    if any(test.type == "BdbQuit" for test in result.tests):
-        printed = DEBUGGER.sub("", printed)
-    if printed.strip():
-        parts.append("\n".join(_printed(printed)))
+    if result.printed.strip():
+        parts.append("\n".join(_printed(result.printed)))
     parts.extend("\n".join(_wrap(f"Note: {note}")) for note in result.notes)
     if types is not None:
         parts.append("\n".join(_types(types, paint)))
@@ -164,8 +159,12 @@ def _steps(lab: Lab, tests: Sequence[TestResult], paint: _Paint) -> Iterator[str
 
 
 def _count(tests: Sequence[TestResult], paint: _Paint) -> str:
-    word = "green" if tests and _passed(tests) == len(tests) else "red"
-    return f"{_passed(tests):>4}/{len(tests):<3}  {paint(word, word)}" + " " * (5 - len(word))
+    word, colour = "red", "red"
+    if tests and _passed(tests) == len(tests):
+        word, colour = "green", "green"
+    elif tests and all(test.outcome == "missing" for test in tests):
+        word, colour = "not run", "yellow"
+    return f"{_passed(tests):>4}/{len(tests):<3}  {paint(word, colour)}" + " " * (5 - len(word))
 
 
 def _passed(tests: Sequence[TestResult]) -> int:

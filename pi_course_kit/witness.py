@@ -165,8 +165,6 @@ class Witness:
             with self._alarm.ring_after(self._seconds):
                 return (yield)
         except BaseException as error:
-            if type(error).__name__ == "BdbQuit":
-                sys.settrace(None)  # the debugger's, which was asked for by breakpoint()
             if self._memory is not None and isinstance(error, MemoryError):
                 self._memory.lift()
             with self._alarm.ring_after(1.0):

@@ -2,12 +2,17 @@
 
 Each call is a new shell in a process group of its own. It gets no input, a few harmless variables
 and a limit of time; when the call returns, the group is gone.
+
+That keeps mistakes small and keeps no secret. Without a sandbox a command may do what the user may:
+open every file of his, use the network, and read the environment with which the agent was started,
+in /proc/$PPID/environ. A key that came in that way is one `cat` away.
 """
 
 import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +25,7 @@ from pi_course.abort import AbortSignal
 from pi_course.coding_tools.limits import Limits
 from pi_course.coding_tools.output_pipe import OutputPipe
 from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+from pi_course.coding_tools.paths import must_be_there
 from pi_course.coding_tools.process_group import ProcessGroup
 from pi_course.coding_tools.refusal import ToolRefused, stop_if_aborted, told_as
 from pi_course.messages import Signal, text
@@ -55,11 +61,12 @@ class BashArguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands are started: by which program, where, and with which variables."""
+    """How commands are started: by which program, where, with which variables, by what call."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
 
 def child_environment(
@@ -73,7 +80,7 @@ def child_environment(
 def bash_shell(folder: Path, environment: Mapping[str, str], front: Sequence[str] = ()) -> Shell:
     """`front` is what a sandbox puts before the command."""
     program = shutil.which("bash") or "/bin/sh"
-    return Shell((*front, program, "-c", "--"), folder, environment)
+    return Shell((*front, program, "-c", "--"), Path(os.path.realpath(folder)), environment)
 
 
 async def run_command(
@@ -83,7 +90,7 @@ async def run_command(
     context: ToolContext,
     seconds: float,
     limits: Limits,
-) -> tuple[Ending, int]:
+) -> tuple[Ending, int | None]:
     """Run it to its end, whichever that is, and give the exit code. Everything goes to `output`."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[Ending] = loop.create_future()  # what ends the command
@@ -108,6 +115,7 @@ async def run_command(
                 folder=shell.folder,
                 environment=shell.environment,
                 output=pipe.into,
+                start=shell.start,
             )
         timer = loop.call_later(seconds, comes, "timeout")
         try:
@@ -150,8 +158,7 @@ def bash_tool(shell: Shell, folder: OutputFolder, limits: Limits) -> Tool:
         seconds = _seconds(arguments.timeout, limits)
         if "\0" in arguments.command:
             raise ToolRefused("command holds a NUL character, which no command can")
-        if not shell.folder.is_dir():
-            raise ToolRefused("the workspace folder is not there any more: nothing was run")
+        must_be_there(shell.folder)
         stop_if_aborted(context.signal)
         output = OutputTail(limits, folder)
         try:
@@ -194,15 +201,17 @@ def _seconds(given: float | None, limits: Limits) -> float:
     return given
 
 
-def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Limits) -> str:
+def _status(ending: Ending, code: int | None, seconds: float, stop: Signal, limits: Limits) -> str:
     """What has to be said beside the output; nothing when all went well."""
+    still = "" if code is not None else ". It can't be ended, and may still be running"
     match ending:
         case "timeout":
-            return f"Command timed out after {seconds:g} s and was ended"
+            return f"Command timed out after {seconds:g} s{still or ' and was ended'}"
         case "abort":
             reason = "" if stop.reason is None else f": {stop.reason}"
-            return f"Command aborted{reason[:MOST_REASON_CHARS]}"
+            return f"Command aborted{reason[:MOST_REASON_CHARS]}{still}"
         case "output":
-            return f"Command wrote more than {limits.output_bytes} bytes and was ended"
+            most = limits.output_bytes
+            return f"Command wrote more than {most} bytes{still or ' and was ended'}"
         case "exit":
             return f"Command exited with code {code}" if code else ""

@@ -7,6 +7,7 @@ not read at all.
 import os
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,17 +52,19 @@ def read_window(
     offset: int = 1,
     limit: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    taken: int = 0,
 ) -> Window:
     """The lines from `offset` on that fit into the limits, together with the window's note.
 
-    A BOM is left out, CRLF is given as LF; nothing else is changed. `name` is for errors.
+    A BOM is left out, CRLF is given as LF; nothing else is changed. `name` is for errors, and
+    `taken` is how many bytes something else needs that is said beside it.
     """
     head = file.read(HEAD_BYTES)
     file.seek(len(BOM) if head.startswith(BOM) else 0)
     passed = _skip(file, offset - 1)
     most = min(limit or limits.lines, limits.lines)
     lines: list[bytes] = []
-    size, more = 0, False
+    size, more = taken, False
     while line := file.readline(limits.bytes + 2):  # a line that fills the limit, and its CR
         if line.endswith(b"\r\n"):
             line = line[:-2] + b"\n"
@@ -99,6 +102,11 @@ def _note(first: int, last: int) -> str:
     return f"[Lines {first}-{last}. The file goes on: read it with offset={last + 1}]"
 
 
+def _called(name: str) -> str:
+    """repr shows an odd space as what it is."""
+    return f"[No file has the name that was given. This one is called {Path(name).name!r}]"
+
+
 def _line_too_long(name: str, number: int, limits: Limits) -> ToolRefused:
     command = f"sed -n {number}p {shlex.quote(name)} | head -c 1000"
     return ToolRefused(
@@ -108,18 +116,22 @@ def _line_too_long(name: str, number: int, limits: Limits) -> ToolRefused:
 
 
 def read_tool(workspace: Workspace, limits: Limits) -> Tool:
-    def window(arguments: ReadArguments) -> Window:
+    def window(arguments: ReadArguments) -> tuple[Window, str]:
         with told_as(arguments.path):
-            with open_file(workspace.to_read(arguments.path)) as file:
+            name = workspace.spelled(arguments.path)
+            called = _called(name) if name != arguments.path else ""
+            taken = len(called.encode("utf-8")) + 1 if called else 0
+            with open_file(workspace.to_read(name)) as file:
                 offset = arguments.offset or 1
-                return read_window(file, arguments.path, offset, arguments.limit, limits)
+                found = read_window(file, name, offset, arguments.limit, limits, taken)
+            return found, called
 
     async def execute(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
         stop_if_aborted(context.signal)
-        found = await to_its_end(window, arguments)
-        blocks = [text(found.text)] + ([text(found.note)] if found.note else [])
+        found, called = await to_its_end(window, arguments)
+        notes = [note for note in (found.note, called) if note]
         return ToolOutput(
-            blocks,
+            [text(found.text), *map(text, notes)],
             details={
                 "firstLine": found.first,
                 "lastLine": found.last,

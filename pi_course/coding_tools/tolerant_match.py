@@ -10,7 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from pi_course.coding_tools.lookalikes import ODD_SPACES, plain
+from pi_course.coding_tools.refusal import ToolRefused
 
+MOST_PLACES = 200  # that are looked at; one text can be in another one at each of its characters
 _BLANKS = f"[ \\t{ODD_SPACES}]"
 # What may look like something else: blanks at a line's end, a run of characters beyond ASCII with
 # the one before it (an accent may belong to that), an odd space. The lookbehind lets a long row of
@@ -52,10 +54,18 @@ class FoldedText:
             done = end
         self.text = "".join([*parts, source[done:]])
 
-    def spans(self, part: str) -> Iterator[tuple[int, int]]:
-        """Start and end, in the source, of each match that consists of whole characters."""
+    def spans(self, part: str, name: str = "the text") -> Iterator[tuple[int, int]]:
+        """Start and end, in the source, of each match that consists of whole characters.
+
+        Raises ToolRefused, in which `name` stands, when there are too many others.
+        """
         folded = _folded_part(part)
-        for at in occurrences(self.text, folded):
+        for count, at in enumerate(occurrences(self.text, folded)):
+            if count == MOST_PLACES:
+                raise ToolRefused(
+                    f"{name} looks like parts of characters in {count} places:"
+                    " add what stands around it"
+                )
             start, end = self._start(at), self._end(at + len(folded))
             if start is not None and end is not None:
                 yield start, end

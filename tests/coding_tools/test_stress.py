@@ -8,6 +8,7 @@ import random
 import resource
 import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -127,6 +128,53 @@ def test_200_commands_of_all_kinds_leave_nothing(tmp_path: Path) -> None:
     ] == []
 
 
+# What runs something in a group of its own, and the sign that it is there.
+APART = {
+    "timeout": "timeout 40 sh -c ': {marker}; : > there; sleep 40' &",
+    "set-m": "set -m; sh -c ': {marker}; : > there; sleep 40' &",
+    "deaf": "set -m; sh -c 'trap \"\" TERM; : {marker}; : > there; while :; do sleep 1; done' &",
+    "set-m-timeout": "set -m; timeout 40 sh -c ': {marker}; : > there; sleep 40' &",
+}
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/stat"), reason="needs a list of processes in /proc"
+)
+@pytest.mark.parametrize("ending", ["timeout", "abort", "exit", "cancelled"])
+@pytest.mark.parametrize("how", APART)
+def test_what_leaves_the_group_ends_with_the_call(tmp_path: Path, how: str, ending: str) -> None:
+    """Its session is the same. Neither it nor what it has started is there afterwards."""
+    if "timeout" in how and not shutil.which("timeout"):
+        pytest.skip("there is no program timeout")
+    marker = f"marker-{secrets.token_hex(8)}"
+    command = (
+        APART[how].format(marker=marker)
+        + "\nwhile ! [ -e there ]; do sleep 0.01; done; echo ready\n"
+    )
+    if ending != "exit":
+        command += "wait\n"
+
+    async def main() -> ToolResultMessage | None:
+        tools = create_coding_tools(tmp_path, limits=QUICK)
+        stop = AbortController()
+        arguments: dict[str, object] = {
+            "command": command,
+            "timeout": 2 if ending == "timeout" else 30,
+        }
+        task = asyncio.create_task(use(tools, "bash", arguments, stop))
+        if ending in ("abort", "cancelled"):
+            while not (tmp_path / "there").exists():
+                await asyncio.sleep(0.01)
+            stop.abort("stop button") if ending == "abort" else task.cancel()
+        await asyncio.wait([task])
+        return None if task.cancelled() else task.result()
+
+    result = run(main())
+    details: Any = {"ending": "cancelled"} if result is None else result.details
+    assert details["ending"] == ending
+    assert alive(marker) == []
+
+
 def test_50_edits_of_one_file_through_three_names(tmp_path: Path) -> None:
     """All of them land, from two threads with a loop each, while others read whole files."""
     (tmp_path / "sub").mkdir()
@@ -209,22 +257,18 @@ def test_300_mb_of_output_take_little_memory(tmp_path: Path) -> None:
     assert sum(len(block.text.encode()) for block in result.content) <= Limits().bytes
 
 
-def test_a_sandbox_ends_also_what_has_left_its_group(tmp_path: Path) -> None:
+def test_a_sandbox_ends_also_what_has_left_its_session(tmp_path: Path) -> None:
     """Inside, processes have a world of their own, and it ends with the command."""
     marker = f"marker-{secrets.token_hex(8)}"
     try:
         tools = create_coding_tools(tmp_path, containment="sandbox", limits=QUICK)
     except SandboxUnavailable as error:
         pytest.skip(str(error))
-    code = (
-        f"'{marker}'; import os, time\n"
-        "if os.fork() == 0:\n"
-        "    os.setsid()\n"
-        "    open('daemon', 'w').close()\n"
-        "    time.sleep(60)\n"
-        "while not os.path.exists('daemon'): time.sleep(0.005)\n"
+    command = (
+        f"setsid sh -c ': {marker}; : > daemon; while :; do sleep 1; done' &\n"
+        "while ! [ -e daemon ]; do sleep 0.01; done\n"
     )
-    result = run(use(tools, "bash", {"command": python(code)}))
+    result = run(use(tools, "bash", {"command": command, "timeout": 10}))
     assert result.is_error is False
     assert (tmp_path / "daemon").exists()
     assert alive(marker) == []

@@ -92,8 +92,9 @@ def test_it_serves_the_notebook_to_whoever_has_the_token(tmp_path: Path) -> None
         assert b"JupyterLab" in get(url)
         file = json.loads(get(f"{base}/api/contents/notebooks/00-prologue.ipynb?token={token}"))
         assert file["content"]["cells"]
-        with pytest.raises(urllib.error.HTTPError, match="403"):
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             get(f"{base}/api/contents")
+        refused.value.close()
         settings = get(f"{base}/lab/api/settings?token={token}").decode()
         news = '"@jupyterlab/apputils-extension:notification"'
         assert news in settings

@@ -134,6 +134,16 @@ def test_three_failures_in_full_and_the_rest_a_line_each(chapter) -> None:
     assert "  and 3 more of this lab" in text
 
 
+def test_a_lab_whose_tests_did_not_run_is_not_called_red(chapter) -> None:
+    """Nobody knows what they would have said."""
+    chapter = two_labs(chapter)
+    skipped = TestResult("test_later", "1.2", "missing", "Later.", "not run: the run was over")
+    text = report.labs(chapter, (failed(message="wrong"), skipped))
+    first, second = (line for line in text.split("\n") if line.startswith("lab "))
+    assert "0/1    red" in first
+    assert "0/1    not run" in second
+
+
 def test_the_same_reason_is_told_once_in_full(chapter) -> None:
     tests = [
         TestResult(f"test_{n}", "1.1", "failed", f"Title {n}.", "pi_course/greet.py is missing")

@@ -119,6 +119,7 @@ def test_practice_and_check_work_from_a_wheel(
 ) -> None:
     course = installed / "pi-course"
     folder = tmp_path / "übung 三"
+    env["PI_COURSE_WORKSPACE"] = str(tmp_path / "work")  # nobody may write at the root
     made = run(course, "practice", "03", folder, cwd="/", env=env)
     assert made.returncode == 0, made.stderr
 

@@ -37,7 +37,7 @@ def one(result: CheckResult, name: str) -> TestResult:
     return next(test for test in result.tests if test.id == name)
 
 
-def test_a_breakpoint_is_named_and_its_prompt_left_out(learner) -> None:
+def test_a_breakpoint_is_named_and_no_debugger_started(learner) -> None:
     learner.write(
         SOLUTION.replace("    return f", "    print('seen')\n    breakpoint()\n    return f")
     )
@@ -47,7 +47,7 @@ def test_a_breakpoint_is_named_and_its_prompt_left_out(learner) -> None:
     assert (test.where or "").startswith("pi_course/words.py:")
     text = report.text(result, learner.checker.chapter, learner.folder)
     assert "(Pdb)" not in text
-    assert "BdbQuit" not in text
+    assert "NoDebugger" not in text
     assert "  | seen" in text
     assert "words.py(" not in text
 

@@ -538,6 +538,8 @@ getattr(sys, "mod" + "ules")["_pytest.python"].Function.runtest = lambda self: N
     ("text", "what"),
     [
         ("import pytest", "imports pytest"),
+        ("import pdb", "imports pdb"),
+        ("from concurrent import futures\nfutures._interpreters", "uses _interpreters"),
         ("from _pytest.runner import runtestprotocol", "imports _pytest"),
         ("def f():\n    import gc", "imports gc"),
         ("import sys\nsys.modules.clear()", "uses sys.modules"),
@@ -603,6 +605,11 @@ import concurrent.futures, sys
 objects = getattr(sys, "mod" + "ules")["gc"].get_objects
 concurrent.futures.ThreadPoolExecutor().submit(objects).result()
 """
+SUBINTERPRETER = """\
+import sys
+name = "_inter" + "preters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+getattr(getattr(sys, "mod" "ules")["builtins"], "__imp" "ort__")(name).create()
+"""
 
 
 @pytest.mark.parametrize(
@@ -620,6 +627,7 @@ concurrent.futures.ThreadPoolExecutor().submit(objects).result()
         ("def f():\n    yield\ngetattr(f(), 'gi_' + 'frame')", "uses gi_frame"),
         (UPDATE, "changes the code of a function"),
         (THREAD, "uses gc.get_objects"),
+        (SUBINTERPRETER, "imports _"),
         ("import sys\nsys.path.append('.')\nimport helper", "runs"),
         ("import subprocess\nsubprocess.run(['true'])", "starts a program (true)"),
         ("import os\nos.system('true')", "starts a program (true)"),

@@ -448,9 +448,11 @@ def test_paths_readable_folders_can_be_read_only(tmp_path):
 )
 def test_paths_find_a_name_that_looks_the_same(tmp_path, on_disk, given):
     """A model writes the plain name of what a screenshot or another system spelled differently."""
+    # Pi, report 181
     place, root, _ = workspace(tmp_path)
-    (root / on_disk).write_bytes(b"")
-    assert place.to_read(given).samefile(root / on_disk)
+    (root / "sub" / on_disk).write_bytes(b"")
+    found = place.spelled(f"sub/{given}")
+    assert place.to_read(found).samefile(root / "sub" / on_disk)
 
 
 def test_paths_prefer_the_name_as_given(tmp_path):
@@ -459,10 +461,40 @@ def test_paths_prefer_the_name_as_given(tmp_path):
     (root / "a\u2019b").write_bytes(b"")
     (root / "a\u2018b").write_bytes(b"")
     (root / "x\u2019y").symlink_to(outside / "secret.txt")
-    assert place.to_read("a\u2019b") == root / "a\u2019b"
-    assert place.to_read("a'b") == root / "a'b"
-    assert place.to_read("none/a'b") == root / "none" / "a'b"
-    assert "leads out" in refusal(place.to_read, "x'y")
+    (root / "link").symlink_to("sub/x'y")
+    (root / "sub" / "x\u2019y").write_bytes(b"")
+    for given in ("a\u2019b", "a'b", "none/a'b", "./notes.txt", "new.txt", "link"):
+        assert place.spelled(given) == given
+    assert place.spelled("x'y") == "x\u2019y"
+    assert "leads out" in refusal(place.to_read, "x\u2019y")
+    assert "leads out" in refusal(place.spelled, "../Projekt-alt/secret\uff0etxt")
+
+
+def test_paths_to_write_take_no_other_file(tmp_path):
+    """A name that only looks like another one is a new file; the same letters are the same name."""
+    place, root, _ = workspace(tmp_path)
+    (root / "Bob\u2019s").write_bytes(b"")
+    (root / "a\u00a0b").write_bytes(b"")
+    (root / "e\u0301\uff0e").write_bytes(b"")
+    (root / "\u00e9.").symlink_to("notes.txt")
+    for given in ("Bob's", "a b"):
+        assert place.to_write(given) == place.to_read(given) == root / given
+    assert place.to_write("\u00e9\uff0e").samefile(root / "e\u0301\uff0e")
+    assert place.spelled("\u00e9\uff0e") == "\u00e9\uff0e"
+
+
+@pytest.mark.parametrize("instead", ["nothing", "file", "link"])
+def test_paths_of_a_workspace_that_has_gone_are_refused(tmp_path, instead):
+    """The folder has gone, or something else has taken its place: no path leads anywhere."""
+    place, root, outside = workspace(tmp_path, contained=False)
+    shutil.rmtree(root)
+    if instead == "file":
+        root.write_bytes(b"")
+    elif instead == "link":
+        root.symlink_to(outside)
+    for check in (place.to_read, place.to_write, place.spelled):
+        told = refusal(check, "secret.txt")
+        assert told == "the workspace folder is not there any more: nothing was done"
 
 
 # Lab 8.3: write and queue
@@ -540,6 +572,7 @@ def test_write_that_fails_leaves_the_old_file(tmp_path):
 )
 def test_write_failures_of_the_system_are_told_apart(tmp_path, number, said):
     """A missing permission is called that, and never "not found"; this machine's path stays out."""
+    # Pi, report 3955
     from pi_course.coding_tools.refusal import told_as
     from pi_course.coding_tools.write import replace_file
 
@@ -777,16 +810,19 @@ def test_queue_work_is_waited_for_when_the_task_is_cancelled():
     from pi_course.coding_tools.mutation_queue import to_its_end
 
     async def main():
-        log, started, free = [], threading.Event(), threading.Event()
+        log, started, free = [], asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
 
         def work():
-            started.set()
+            loop.call_soon_threadsafe(started.set)
             free.wait(2)
             log.append("work")
             raise ValueError("nobody will hear of it")
 
         task = asyncio.create_task(to_its_end(work))
-        await asyncio.to_thread(started.wait, 2)
+        begun = asyncio.create_task(started.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0.01)
@@ -938,6 +974,7 @@ def test_edit_refuses_what_is_not_clear(data, pairs, told):
 )
 def test_edit_keeps_the_line_ends(before, pair, after):
     """Edits speak LF. New lines take the line ends of the span, or of the line it lies in."""
+    # Pi, report 355
     if after is None:
         assert "not found" in refusal(edited, before, pair)
     else:
@@ -975,6 +1012,9 @@ def test_edit_keeps_bom_and_untouched_bytes():
         ("a\u0301\u0323 \u2019", "a\u0323\u0301 '", "X"),
         ("a \nb", "a\nb ", None),
         ("\u2033 \u2032", "\" '", "X"),
+        ("\uf900\uff76\uff9e\uff21 x", "\u8c48\u30acA", "X x"),
+        ("\u8c48\u30acA x", "\uf900\uff76\uff9e\uff21", "X x"),
+        ("\u2019 \t\na\u2019\n\uff21\u00a0\n", "a'", "\u2019 \t\nX\n\uff21\u00a0\n"),
     ],
     ids=[
         "trailing-blanks",
@@ -997,10 +1037,15 @@ def test_edit_keeps_bom_and_untouched_bytes():
         "order-of-accents",
         "blanks-at-the-very-end",
         "primes",
+        "cjk",
+        "cjk-given",
+        "other-lines",
     ],
 )
 def test_edit_tolerates_what_looks_the_same(before, old, after):
     """Then only the matched characters change; half of a character never matches."""
+    # Pi, report 2044
+    # Pi, report 5899
     data = before.encode()
     if after is not None:
         assert edited(data, (old, "X")).decode() == after
@@ -1021,6 +1066,19 @@ def test_edit_refuses_two_that_look_the_same():
     """Tolerance does not make a text unique: two places are two places."""
     told = refusal(edited, "\u2018a\u2019\n\u201aa\u2019".encode(), ("'a'", "X"))
     assert "found 2 times (lines 1, 2)" in told
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (100, "was not found"),
+        (110, "edits[0].oldText looks like parts of characters in 200 places"),
+    ],
+    ids=["few", "many"],
+)
+def test_edit_gives_up_on_parts_of_characters(count, told):
+    """Two letters f are in a ligature. Three of them are in a row of those, and never whole."""
+    assert told in refusal(edited, ("\ufb00" * count).encode(), ("fff", "X"))
 
 
 def test_edit_mixes_exact_and_tolerant():
@@ -1133,12 +1191,8 @@ def gone(pid, seconds=2):
     return False
 
 
-STUBBORN = (
-    "import os, signal, sys, time\n"
-    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
-    "print('ready', flush=True)\n"
-    "time.sleep(60)\n"
+STUBBORN = "sh -c " + shlex.quote(
+    "trap '' TERM; echo $$ > pid; echo ready; while :; do sleep 1; done"
 )
 
 
@@ -1277,6 +1331,7 @@ def test_bash_refuses_what_it_cannot_run(tmp_path):
 @pytest.mark.parametrize("timeout", [0, -1, 3601, 1e12], ids=["zero", "negative", "long", "huge"])
 def test_bash_refuses_times_that_make_no_sense(tmp_path, timeout):
     """A time-out is above 0 and at most an hour. The command does not run."""
+    # Pi, report 6181
     told = refusal(bash, tmp_path, "touch ran", timeout)
     assert told == f"timeout is {timeout:g}: give seconds above 0, at most 3600"
     assert os.listdir(tmp_path) == []
@@ -1285,6 +1340,7 @@ def test_bash_refuses_times_that_make_no_sense(tmp_path, timeout):
 
 def test_bash_shows_the_end_of_a_long_output(tmp_path):
     """The last lines and a note within the cap; the whole is in the file that the note names."""
+    # Pi, report 2852
     from pi_course.coding_tools.output_tail import OutputFolder
 
     outputs = OutputFolder()
@@ -1362,6 +1418,20 @@ def test_bash_one_long_line_is_cut_between_characters():
         assert set(shown.rstrip("x")) == {SMILE}
         assert note.startswith("[The end of line 1 of 1. The whole output is in ")
         assert kept == data
+
+
+def test_bash_long_output_leaves_no_handle():
+    """The file of an output that was cut is closed, by its lines as by its bytes."""
+    # Pi, report 3786
+    from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+
+    outputs, kept, before = OutputFolder(), [], handles()
+    for data in (b"x\n" * 10, b"x" * 600):
+        kept.append(OutputTail(limits(lines=5, bytes=512), outputs))
+        kept[-1].take(data)
+        kept[-1].finish("")
+        assert kept[-1].path.read_bytes() == data
+    assert handles() - before == 0
 
 
 def test_bash_lines_are_shown_whole_where_they_fit():
@@ -1475,7 +1545,7 @@ def test_bash_full_disk_loses_the_file_and_not_the_end(disk):
     assert shown.endswith(f"{19:0100d}\n")
     assert note.endswith("kept: No space left on device]\nstatus")
     assert len(f"{shown}\n{note}".encode()) <= 600
-    assert disk.asked == 1
+    assert (output.path, disk.asked) == (None, 1)
 
 
 def test_bash_time_out_is_told(tmp_path):
@@ -1502,11 +1572,15 @@ def test_bash_asks_before_it_kills(tmp_path):
     assert texts(output) == ["ready\nbye\n", "Command aborted: stop button"]
 
 
-@pytest.mark.parametrize("front", ["exec ", "", ": | "], ids=["shell", "child", "pipeline"])
-def test_bash_ends_what_ignores_sigterm(tmp_path, front):
+@pytest.mark.parametrize(
+    "command",
+    [f"exec {STUBBORN}", f"{STUBBORN}; :", f": | {STUBBORN}"],
+    ids=["shell", "child", "pipeline"],
+)
+def test_bash_ends_what_ignores_sigterm(tmp_path, command):
     """After the grace comes SIGKILL, for the whole group: also for a child of the shell."""
     context = aborting_at("ready")
-    output = bash(tmp_path, front + python(STUBBORN), context=context, grace_seconds=0.1)
+    output = bash(tmp_path, command, context=context, grace_seconds=0.05)
     assert output.details["ending"] == "abort"
     assert gone(int((tmp_path / "pid").read_text(encoding="ascii"))) is True
 
@@ -1514,7 +1588,7 @@ def test_bash_ends_what_ignores_sigterm(tmp_path, front):
 def test_bash_ends_what_ignores_sigterm_at_the_time_out(tmp_path):
     """A time-out ends the group in the same way as an abort."""
     command = "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"
-    output = bash(tmp_path, command, 0.3, grace_seconds=0.1)
+    output = bash(tmp_path, command, 0.2, grace_seconds=0.05)
     assert (output.details["ending"], output.details["exitCode"]) == ("timeout", 137)
     assert gone(int((tmp_path / "pid").read_text(encoding="ascii"))) is True
 
@@ -1523,8 +1597,7 @@ def test_bash_abort_is_told(tmp_path):
     """An abort is no time-out: the note says so, with the reason, and the output stays."""
     from pi_course.abort import AbortController
 
-    command = python("import time; print('one', flush=True); time.sleep(60)")
-    output = bash(tmp_path, command, 60, context=aborting_at("one"))
+    output = bash(tmp_path, "echo one; sleep 60", 60, context=aborting_at("one"))
     assert texts(output) == ["one\n", "Command aborted: stop button"]
     assert (output.is_error, output.details["ending"]) == (True, "abort")
 
@@ -1548,9 +1621,14 @@ def test_bash_aborted_before_does_not_run(tmp_path):
 
 
 def test_bash_waits_a_little_for_late_output(tmp_path):
-    """What a background child writes before it ends is still there."""
-    output = bash(tmp_path, f"{python('print(1)')} & echo 0", idle_seconds=2.0)
-    assert sorted(texts(output)[0]) == ["\n", "\n", "0", "1"]
+    """What a background child writes after the shell's end is still there, to its last piece."""
+    # Pi, report 5753
+    late = (
+        "(while ! [ -e over ]; do sleep 0.01; done; echo 1; sleep 0.02; echo 2; sleep 0.02; echo 3)"
+    )
+    command = f"{late} & (sleep 0.02; : > over) >/dev/null 2>&1 & echo 0"
+    output = bash(tmp_path, command, idle_seconds=2.0)
+    assert texts(output) == ["0\n1\n2\n3\n"]
 
 
 def test_bash_ends_a_flood(tmp_path):
@@ -1572,6 +1650,33 @@ def group_of(folder, command, **options):
     return ProcessGroup(argv, folder=folder, environment={}, output=2, **options)
 
 
+class Unkillable(subprocess.Popen):
+    """To those who wait for a while it is always still there, until it is let go."""
+
+    made = None
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.let_go = threading.Event()
+        Unkillable.made = self
+
+    def wait(self, timeout=None):
+        if timeout is not None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        self.let_go.wait(2)
+        return super().wait()
+
+    def is_reaped_in_the_end(self):
+        """Whether somebody else clears it away once that is possible."""
+        self.let_go.set()
+        for thread in threading.enumerate():
+            if thread.name == "pi-course-bash":
+                thread.join(2)
+        with pytest.raises(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        return True
+
+
 def test_bash_group_can_be_asked_and_ended(tmp_path):
     """A signal to the group says whether somebody is there; end() waits until nobody is."""
 
@@ -1591,12 +1696,106 @@ def test_bash_group_notices_the_exit_and_reaps_later(tmp_path, handle):
     async def main():
         options = {} if handle else {"handle_of": lambda pid: None}
         before = handles()
-        group = group_of(tmp_path, "exit 3", **options)
-        await asyncio.wait_for(group.exited, 2)
-        there = group.send(0)
-        return there, await group.end(), handles() - before
+        group = group_of(tmp_path, "echo $$ > pid; exit 3", **options)
+        watchers = [one for one in threading.enumerate() if one.name == "pi-course-bash"]
+        for watcher in watchers:  # one that has died will not tell
+            await asyncio.to_thread(watcher.join, 2)
+        await asyncio.wait_for(group.exited, 0.1 if watchers else 2)
+        os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), 0)
+        lives = group.send(0)  # its number is taken, and it is dead
+        return lives, await group.end(), handles() - before
 
-    assert run(main()) == (True, 3, 0)
+    assert run(main()) == (False, 3, 0)
+
+
+def test_bash_group_is_waited_for_until_nobody_lives(tmp_path):
+    """A killed process may need a while. end() asks again, and for so long the shell is there."""
+    asked = []
+
+    def living_in(session):
+        os.kill(session, 0)
+        asked.append(session)
+        return [session] if len(asked) < 4 else []
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=living_in)
+        return await group.end(), len(asked)
+
+    assert run(main()) == (137, 4)
+
+
+def test_bash_group_ends_where_no_list_is_to_be_had(tmp_path):
+    """Without /proc the group is all that can be reached, and what can be asked."""
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=lambda _: None)
+        there = group.send(0)
+        code = await group.end(0.02)
+        return there, code, group.send(0)
+
+    assert run(main()) == (True, 137, False)
+
+
+def test_bash_group_signals_no_stranger(tmp_path):
+    """A number can be somebody else's by now: the session is looked at right before the signal."""
+    stranger = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+
+    async def main():
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=lambda _: [stranger.pid])
+        return await group.end(0.02)
+
+    try:
+        assert run(main()) == 137
+        assert gone(stranger.pid, 0.02) is False
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_bash_group_is_not_waited_for_without_limit(tmp_path):
+    """A shell that can't be killed: end() returns without a code, and a thread reaps it later."""
+    asked = []
+
+    def living_in(session):
+        asked.append(session)
+        return [session]
+
+    async def main():
+        options = {"living_in": living_in, "start": Unkillable}
+        group = group_of(tmp_path, "exec /bin/sleep 60", **options)
+        return await group.end(0.02), len(asked)
+
+    assert run(main()) == (None, 4)
+    assert Unkillable.made.is_reaped_in_the_end() is True
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("timeout", "Command timed out after 0.1 s"),
+        ("abort", "Command aborted: stop button"),
+        ("output", "Command wrote more than 4 bytes"),
+    ],
+    ids=["time-out", "abort", "output"],
+)
+def test_bash_says_when_a_command_cannot_be_ended(tmp_path, ending, told):
+    """Nobody waits for it without limit, and the result does not say that it was ended."""
+    from dataclasses import replace
+
+    from pi_course.coding_tools.bash import bash_shell, bash_tool, child_environment
+    from pi_course.coding_tools.output_tail import OutputFolder
+
+    shell = replace(bash_shell(tmp_path, child_environment(None)), start=Unkillable)
+    tool = bash_tool(shell, OutputFolder(), limits(output_bytes=4 if ending == "output" else 9))
+    command = {"timeout": "", "abort": "echo ready;", "output": "echo ready;"}[ending]
+    arguments = tool.parameters(
+        command=f"{command} exec sleep 60", timeout=0.1 if ending == "timeout" else 60
+    )
+    context = aborting_at("ready") if ending == "abort" else tool_context()
+    output = run(tool.execute(arguments, context))
+    assert texts(output)[1] == f"{told}. It can't be ended, and may still be running"
+    assert (output.is_error, output.details["exitCode"]) == (True, None)
+    assert Unkillable.made.is_reaped_in_the_end() is True
 
 
 def test_bash_pipe_is_emptied_when_it_is_closed():
@@ -1617,7 +1816,13 @@ def test_bash_pipe_is_emptied_when_it_is_closed():
 
 def test_bash_leaves_nothing_behind(tmp_path):
     """200 calls, eight at a time: no zombie, no open handle, no thread, no task."""
-    tool = bash_with(tmp_path)
+    from dataclasses import replace
+
+    from pi_course.coding_tools.bash import bash_shell, bash_tool, child_environment
+    from pi_course.coding_tools.output_tail import OutputFolder
+
+    shell = replace(bash_shell(tmp_path, child_environment(None)), argv=("/bin/sh", "-c", "--"))
+    tool = bash_tool(shell, OutputFolder(), limits())
 
     async def some(count):
         pids = []
@@ -1655,7 +1860,7 @@ def test_bash_cancelled_task_takes_the_command_along(tmp_path):
     async def main():
         before = handles()
         context = tool_context(report=lambda piece: ready.set())
-        task = asyncio.create_task(bash_in(tmp_path, python(STUBBORN), context=context))
+        task = asyncio.create_task(bash_in(tmp_path, STUBBORN, context=context))
         begun = asyncio.create_task(ready.wait())
         await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
@@ -1800,6 +2005,7 @@ def test_tools_take_null_for_what_may_be_left_out(tmp_path):
 
 def test_tools_drop_fields_that_a_model_adds(tmp_path):
     """A field too many, beside or inside the edits, is no reason to refuse them."""
+    # Pi, report 6278
     (tmp_path / "notes.txt").write_bytes(b"a")
     edits = [{**change("a", "b"), "reason": "because"}]
     result = use(tools(tmp_path), "edit", path="notes.txt", edits=edits, dryRun=True)
@@ -1862,6 +2068,56 @@ def test_tools_unrestricted_go_anywhere(tmp_path):
         registry, "edit", path="../Projekt-alt/secret.txt", edits=[change("secret", "open")]
     )
     assert (result.is_error, (outside / "secret.txt").read_bytes()) == (False, b"open")
+
+
+@pytest.mark.parametrize("instead", ["nothing", "link"])
+def test_tools_do_nothing_when_the_workspace_has_gone(tmp_path, instead):
+    """It is not made again, and what a link in its place leads to is left alone."""
+    _, root, outside = workspace(tmp_path)
+    registry = tools(root)
+    shutil.rmtree(root)
+    if instead == "link":
+        root.symlink_to(outside)
+    before = tree(tmp_path)
+    results = [
+        use(registry, "read", path="secret.txt"),
+        use(registry, "write", path="new/file.txt", content="x"),
+        use(registry, "edit", path="secret.txt", edits=[change("secret", "x")]),
+        use(registry, "bash", command="touch ran"),
+    ]
+    assert ["folder is not there any more" in said(one) for one in results] == [True] * 4
+    assert tree(tmp_path) == before
+
+
+def test_tools_name_the_file_that_only_looks_the_same(tmp_path):
+    """read and edit take the one that looks the same, and say so. write makes a new file."""
+    registry = tools(tmp_path)
+    (tmp_path / "Bob\u2019s.txt").write_bytes(b"a\nb\nc\n")
+    read = use(registry, "read", path="Bob's.txt", limit=2)
+    changed = use(registry, "edit", path="Bob's.txt", edits=[change("a", "x")])
+    wrote = use(registry, "write", path="Bob's.txt", content="new")
+    assert said(read).split("\n") == [
+        "a",
+        "b",
+        "",
+        "[Lines 1-2. The file goes on: read it with offset=3]",
+        "[No file has the name that was given. This one is called 'Bob\u2019s.txt']",
+    ]
+    assert said(changed) == "Successfully replaced 1 block(s) in Bob\u2019s.txt."
+    assert said(wrote) == "Successfully wrote 3 bytes to Bob's.txt."
+    assert (tmp_path / "Bob\u2019s.txt").read_bytes() == b"x\nb\nc\n"
+    assert (tmp_path / "Bob's.txt").read_bytes() == b"new"
+
+
+def test_tools_count_the_name_of_the_file_as_well(tmp_path):
+    """A note about the name takes its part of the limit, as the other one does."""
+    registry = tools(tmp_path, limits=limits(bytes=512))
+    (tmp_path / "a\u00a0b").write_bytes(b"123456789\n" * 200)
+    shown = said(use(registry, "read", path="a b"))
+    assert shown.endswith("called 'a\\xa0b']")
+    assert 490 < len(shown.encode()) <= 512
+    (tmp_path / "exact").write_bytes(b"x" * 511 + b"\n")
+    assert said(use(registry, "read", path="exact")) == "x" * 511 + "\n"
 
 
 def test_tools_follow_a_link_inside(tmp_path):
@@ -1954,6 +2210,8 @@ def test_tools_edit_one_file_at_the_same_time(tmp_path):
 
 def test_tools_check_when_it_is_their_turn(tmp_path):
     """An edit that waits for a write sees what that wrote: the check is made inside the queue."""
+    # Pi, report 2327
+    # Pi, report 6989
     calls = [
         ("write", {"path": "new.txt", "content": "one"}),
         ("edit", {"path": "new.txt", "edits": [change("one", "two")]}),
@@ -2017,7 +2275,7 @@ def test_tools_aborted_before_do_nothing(tmp_path):
 def test_tools_read_the_whole_output_of_a_command(tmp_path):
     """The file that the note names lies outside, and read may open it; it goes with the tools."""
     registry = tools(tmp_path, limits=limits(lines=5))
-    result = use(registry, "bash", command=python("for n in range(9): print(n)"))
+    result = use(registry, "bash", command="for n in 0 1 2 3 4 5 6 7 8; do echo $n; done")
     path = Path(result.details["outputFile"])
     assert said(use(registry, "read", path=str(path), limit=2)).startswith("0\n1\n")
     assert use(registry, "write", path=str(path), content="x").is_error is True
@@ -2088,15 +2346,16 @@ def test_tools_in_a_sandbox(tmp_path):
             tools(root, containment="sandbox")
         return
     registry = tools(root, containment="sandbox")
-    code = (
-        "import os, socket\n"
-        "open('inside.txt', 'w').close()\n"
-        f"try: open({str(outside / 'made.txt')!r}, 'w')\n"
-        "except OSError: print('outside is closed')\n"
-        "print(sorted(name for _, name in socket.if_nameindex()))\n"
+    # The shell alone: a Python below /tmp can't be seen in there.
+    command = (
+        ": > inside.txt\n"
+        f"(: > {shlex.quote(str(outside / 'made.txt'))}) 2>/dev/null || echo outside is closed\n"
+        "while read -r name rest; do\n"
+        '    case $name in *:*) echo "network ${name%%:*}" ;; esac\n'
+        "done < /proc/net/dev\n"
     )
-    result = use(registry, "bash", command=python(code))
-    assert said(result) == "outside is closed\n['lo']\n"
+    result = use(registry, "bash", command=command)
+    assert said(result) == "outside is closed\nnetwork lo\n"
     assert (os.listdir(root), os.listdir(outside)) == (["inside.txt"], [])
     assert use(registry, "write", path="../out/x", content="x").is_error is True
 
@@ -2176,12 +2435,12 @@ def test_tools_in_the_loop_keep_what_a_command_wrote_before_the_abort(tmp_path):
         if isinstance(event, ToolProgress):
             controller.abort("stop button")
 
-    model = answering([("bash", {"command": python(STUBBORN)})], "never asked")
+    model = answering([("bash", {"command": STUBBORN})], "never asked")
     asked = AgentContext([user_message("Run it.")])
     result = run(
         run_agent_loop(
             model=model,
-            tools=tools(tmp_path, limits=limits(grace_seconds=0.1)),
+            tools=tools(tmp_path, limits=limits(grace_seconds=0.05)),
             context=asked,
             signal=controller.signal,
             on_event=listen,
@@ -2200,13 +2459,12 @@ def test_bash_returns_while_children_are_in_the_background(tmp_path):
 
     One of them sleeps and holds the pipe, one goes on writing into it, one has closed it.
     """
-    writing = "import time\nwhile True: print('more', flush=True); time.sleep(0.01)"
-    sleeping = python("import time; time.sleep(60)")
+    # Pi, report 7636
     command = (
-        f"{sleeping} & echo $! > one\n"
-        f"{python(writing)} & echo $! > two\n"
-        f"{sleeping} >/dev/null 2>&1 & echo $! > three\n"
-        "echo started"
+        "echo started\n"
+        "sleep 60 & echo $! > one\n"
+        "while :; do echo more; sleep 0.01; done & echo $! > two\n"
+        "sleep 60 >/dev/null 2>&1 & echo $! > three\n"
     )
     coro = bash_in(tmp_path, command, drain_seconds=0.2)
     output = run(coro, "bash waits for a child that it has left in the background", seconds=1.2)
@@ -2216,21 +2474,51 @@ def test_bash_returns_while_children_are_in_the_background(tmp_path):
         assert gone(int((tmp_path / name).read_text(encoding="ascii"))) is True
 
 
-def test_bash_does_not_wait_for_who_has_left_the_group(tmp_path):
+# A job of a shell that controls jobs has a group of its own, and so has what `timeout` runs. It
+# stays in the session, where a system with /proc shows it. This one answers when asked to end.
+JOB = (
+    "set -m\n"
+    "sh -c 'trap \"echo bye; exit\" TERM; echo $$ > pid; sleep 60 & wait' &\n"
+    "while ! [ -s pid ]; do sleep 0.01; done\n"
+    "echo ready\n"
+)
+SHOWS_SESSIONS = os.path.exists("/proc/self/stat")
+
+
+@pytest.mark.parametrize(
+    ("ending", "more", "shown"),
+    [("abort", "wait", "ready\nbye\n"), ("exit", "", "ready\n")],
+    ids=["abort", "background"],
+)
+def test_bash_ends_who_has_a_group_of_his_own(tmp_path, ending, more, shown):
+    """A job of the shell leaves its group and not its session: it is asked, and ended, as well."""
+    context = aborting_at("ready") if ending == "abort" else None
+    output = bash(tmp_path, JOB + more, context=context, idle_seconds=0.01)
+    assert output.details["ending"] == ending
+    pid = int((tmp_path / "pid").read_text(encoding="ascii"))
+    if SHOWS_SESSIONS:
+        assert texts(output)[0] == shown
+        assert gone(pid) is True
+    else:
+        os.killpg(pid, signal.SIGKILL)
+
+
+def test_bash_does_not_wait_for_who_has_left_the_session(tmp_path):
     """A daemon with a session of its own is out of reach, and can't hold the call up."""
     code = (
         "import os, time\n"
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
-        "    with open('pid', 'w') as file: file.write(str(os.getpid()))\n"
         "    print('daemon', flush=True)\n"
+        "    with open('new', 'w') as file: file.write(str(os.getpid()))\n"
+        "    os.rename('new', 'pid')\n"
         "    time.sleep(20)\n"
         "else:\n"
         "    while not os.path.exists('pid'): time.sleep(0.005)\n"
     )
     try:
-        coro = bash_in(tmp_path, python(code))
-        output = run(coro, "bash waits for a daemon that has left its group", seconds=1.2)
+        coro = bash_in(tmp_path, python(code), idle_seconds=0.01)
+        output = run(coro, "bash waits for a daemon that has left its session", seconds=1.2)
         assert texts(output) == ["daemon\n"]
     finally:
         os.kill(int((tmp_path / "pid").read_text(encoding="ascii")), signal.SIGKILL)

@@ -2,12 +2,17 @@
 
 Each call is a new shell in a process group of its own. It gets no input, a few harmless variables
 and a limit of time; when the call returns, the group is gone.
+
+That keeps mistakes small and keeps no secret. Without a sandbox a command may do what the user may:
+open every file of his, use the network, and read the environment with which the agent was started,
+in /proc/$PPID/environ. A key that came in that way is one `cat` away.
 """
 
 import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +25,7 @@ from pi_course.abort import AbortSignal
 from pi_course.coding_tools.limits import Limits
 from pi_course.coding_tools.output_pipe import OutputPipe
 from pi_course.coding_tools.output_tail import OutputFolder, OutputTail
+from pi_course.coding_tools.paths import must_be_there
 from pi_course.coding_tools.process_group import ProcessGroup
 from pi_course.coding_tools.refusal import ToolRefused, stop_if_aborted, told_as
 from pi_course.messages import Signal, text
@@ -55,11 +61,12 @@ class BashArguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands are started: by which program, where, and with which variables."""
+    """How commands are started: by which program, where, with which variables, by what call."""
 
     argv: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
 
 def child_environment(
@@ -72,7 +79,7 @@ def child_environment(
 def bash_shell(folder: Path, environment: Mapping[str, str], front: Sequence[str] = ()) -> Shell:
     """`front` is what a sandbox puts before the command."""
     program = shutil.which("bash") or "/bin/sh"
-    return Shell((*front, program, "-c", "--"), folder, environment)
+    return Shell((*front, program, "-c", "--"), Path(os.path.realpath(folder)), environment)
 
 
 async def run_command(
@@ -82,7 +89,7 @@ async def run_command(
     context: ToolContext,
     seconds: float,
     limits: Limits,
-) -> tuple[Ending, int]:
+) -> tuple[Ending, int | None]:
     """Run it to its end, whichever that is, and give the exit code. Everything goes to `output`."""
     raise NotImplementedError("Lab 8.5: run_command()")
 
@@ -104,6 +111,6 @@ def _seconds(given: float | None, limits: Limits) -> float:
     raise NotImplementedError("Lab 8.5: _seconds()")
 
 
-def _status(ending: Ending, code: int, seconds: float, stop: Signal, limits: Limits) -> str:
+def _status(ending: Ending, code: int | None, seconds: float, stop: Signal, limits: Limits) -> str:
     """What has to be said beside the output; nothing when all went well."""
     raise NotImplementedError("Lab 8.5: _status()")

@@ -69,7 +69,7 @@ class _Finder:
     def change(self, index: int, edit: Replacement) -> Change:
         raise NotImplementedError("Lab 8.4: _Finder.change()")
 
-    def _tolerant(self, old: str) -> Iterator[tuple[int, int]]:
+    def _tolerant(self, old: str, name: str) -> Iterator[tuple[int, int]]:
         raise NotImplementedError("Lab 8.4: _Finder._tolerant()")
 
     def _first_spans(self, spans: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -45,7 +45,8 @@ class OutputTail:
 
     @property
     def path(self) -> Path | None:
-        return None if self._file is None else Path(self._file.name)
+        """Where the whole output is. A file that holds only a part of it is not it."""
+        return None if self._file is None or self._problem else Path(self._file.name)
 
     @property
     def lines(self) -> int:

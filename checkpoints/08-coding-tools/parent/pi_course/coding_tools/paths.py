@@ -6,10 +6,10 @@ may run commands needs no file tool to reach any file.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pi_course.coding_tools.lookalikes import plain
+from pi_course.coding_tools.lookalikes import canonical, plain
 from pi_course.coding_tools.refusal import ToolRefused
 
 
@@ -27,6 +27,15 @@ class Workspace:
         """The place that a path names, links and `..` as they are. Nothing is checked yet."""
         raise NotImplementedError("Lab 8.2: Workspace.locate()")
 
+    def spelled(self, given: str) -> str:
+        """The path, its last name as the disk has it where only one neighbour looks like that.
+
+        Screenshots are named with odd spaces and curly quotes. A model can't see that and writes
+        the plain name. For read and edit, which take a file that is there: a write to such a name
+        would replace another file.
+        """
+        raise NotImplementedError("Lab 8.2: Workspace.spelled()")
+
     def to_write(self, given: str) -> Path:
         raise NotImplementedError("Lab 8.2: Workspace.to_write()")
 
@@ -41,10 +50,14 @@ class Workspace:
         raise NotImplementedError("Lab 8.2: Workspace._inside()")
 
 
-def spelled_on_disk(path: Path) -> Path:
-    """The one neighbour whose name looks like that of `path`, or `path` itself.
+def must_be_there(root: Path) -> None:
+    """A workspace that has gone is not made again, and a link in its place may lead anywhere."""
+    raise NotImplementedError("Lab 8.2: must_be_there()")
 
-    Screenshots are named with odd spaces and curly quotes, and some systems take accents apart.
-    A model can't see that and writes the plain name.
+
+def spelled_on_disk(path: Path, form: Callable[[str], str]) -> Path:
+    """The one neighbour whose name has the same form as that of `path`, or `path` itself.
+
+    Some systems take accents apart, so even the same letters may be spelled differently.
     """
     raise NotImplementedError("Lab 8.2: spelled_on_disk()")

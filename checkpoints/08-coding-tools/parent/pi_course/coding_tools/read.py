@@ -7,6 +7,7 @@ not read at all.
 import os
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,10 +52,12 @@ def read_window(
     offset: int = 1,
     limit: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    taken: int = 0,
 ) -> Window:
     """The lines from `offset` on that fit into the limits, together with the window's note.
 
-    A BOM is left out, CRLF is given as LF; nothing else is changed. `name` is for errors.
+    A BOM is left out, CRLF is given as LF; nothing else is changed. `name` is for errors, and
+    `taken` is how many bytes something else needs that is said beside it.
     """
     raise NotImplementedError("Lab 8.1: read_window()")
 
@@ -66,6 +69,11 @@ def _skip(file: BinaryIO, count: int) -> int:
 
 def _note(first: int, last: int) -> str:
     return f"[Lines {first}-{last}. The file goes on: read it with offset={last + 1}]"
+
+
+def _called(name: str) -> str:
+    """repr shows an odd space as what it is."""
+    return f"[No file has the name that was given. This one is called {Path(name).name!r}]"
 
 
 def _line_too_long(name: str, number: int, limits: Limits) -> ToolRefused:

@@ -87,7 +87,7 @@ class _Finder:
         if not old:
             raise ToolRefused(f"{where}.oldText is empty: name the text that is to be replaced")
         exact = self._first_spans((at, at + len(old)) for at in occurrences(self._text, old))
-        spans = exact or self._first_spans(self._tolerant(old))
+        spans = exact or self._first_spans(self._tolerant(old, f"{where}.oldText"))
         if not spans:
             raise ToolRefused(
                 f"{where}.oldText was not found. It must be as in the file, blanks at the start of"
@@ -100,10 +100,10 @@ class _Finder:
             raise ToolRefused(f"{where} changes nothing: newText is what stands there already")
         return Change(index, start, end, new, exact=bool(exact))
 
-    def _tolerant(self, old: str) -> Iterator[tuple[int, int]]:
+    def _tolerant(self, old: str, name: str) -> Iterator[tuple[int, int]]:
         if self._folded is None:
             self._folded = FoldedText(self._text)
-        return self._folded.spans(old)
+        return self._folded.spans(old, name)
 
     def _first_spans(self, spans: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
         return list(islice(spans, SHOWN_MATCHES + 1))
@@ -164,6 +164,7 @@ def edit_tool(workspace: Workspace, queue: MutationQueue, limits: Limits) -> Too
     def edit(arguments: EditArguments) -> ToolOutput:
         name = arguments.path
         with told_as(name):
+            name = workspace.spelled(name)
             path = workspace.to_write(name)
             data, details = edit_bytes(_read_whole(path, name, limits), arguments.edits, name)
             replace_file(path, data)

@@ -1,7 +1,9 @@
 """A command with all that it starts: one group of processes, ended together.
 
-What leaves the group on purpose (setsid, a daemon) is out of reach. It can hold nobody up, since
-nothing here waits for it, and it lives on. Only a sandbox with processes of its own ends that too.
+A program may leave the group and stay in the session that the shell began: `timeout` does, and so
+does each job after `set -m`. Where the system lists its processes in /proc, these are ended too.
+Only what makes a session of its own (setsid, a daemon) is out of reach. It can hold nobody up,
+since nothing here waits for it, and it lives on. A sandbox with processes of its own ends that.
 """
 
 import asyncio
@@ -13,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
-# To wait until a group that was killed is gone. Longer would bring nothing: in some containers
-# nobody clears dead processes away, and then it looks as if they were still there.
-GONE_SECONDS = 0.1
+# To wait until those who were killed are gone: a moment, even on a busy machine. Who is there after
+# that can't be killed: it waits for a disk that does not answer, or belongs to another user.
+GONE_SECONDS = 1.0
 STEP_SECONDS = 0.005
 
 
@@ -25,6 +27,28 @@ def exit_handle(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
+
+
+def living_in(session: int) -> list[int] | None:
+    """The processes of a session, without the dead; None where there is no /proc to look into."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return None
+    found: list[int] = []
+    for name in filter(str.isdigit, names):
+        try:
+            if os.getsid(int(name)) == session and not _is_dead(name):
+                found.append(int(name))
+        except OSError:  # gone since it was listed
+            continue
+    return found
+
+
+def _is_dead(pid: str) -> bool:
+    """Dead, and nobody has cleared it away yet."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
 
 class ProcessGroup:
@@ -42,17 +66,20 @@ class ProcessGroup:
         environment: Mapping[str, str],
         output: int,
         handle_of: Callable[[int], int | None] = exit_handle,
+        living_in: Callable[[int], list[int] | None] = living_in,
+        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
+        self._living_in = living_in
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = self._loop.create_future()
-        self._process = subprocess.Popen(
+        self._process = start(
             argv,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,  # the very same pipe: so the two stay in order
-            start_new_session=True,  # a group of its own, and no terminal to ask for a password
+            start_new_session=True,  # a group in it, too, and no terminal to ask for a password
         )
         self._handle = handle_of(self._process.pid)
         if self._handle is None:
@@ -81,24 +108,43 @@ class ProcessGroup:
             self._loop.call_soon_threadsafe(self._note_exit)
 
     def send(self, number: int) -> bool:
-        """Signal the whole group. False when nobody is there who could be signalled."""
+        """Signal all who live in the session. False when nobody does who could be signalled."""
+        group = self._process.pid
         try:
-            os.killpg(self._process.pid, number)
+            os.killpg(group, number)  # in one step: while it is done nobody can start another one
+            there = True
         except (ProcessLookupError, PermissionError):
-            return False
-        return True
+            there = False
+        living = self._living_in(group)
+        if living is None:
+            return there
+        for pid in living:
+            with suppress(ProcessLookupError, PermissionError):
+                # Asked once more, since a wrong number here would end a stranger.
+                if group == os.getsid(pid) != os.getpgid(pid):
+                    os.kill(pid, number)
+        return bool(living)
 
-    async def end(self) -> int:
-        """Kill what is left, reap the shell, and return its exit code once the group is gone.
+    async def end(self, at_most: float = GONE_SECONDS) -> int | None:
+        """Kill what is left, wait until it is gone, and return the exit code of the shell.
 
-        A shell that a signal ended has 128 and the signal's number, as shells say it.
+        A shell that a signal ended has 128 and the signal's number, as shells say it. None stands
+        for one that could not be killed: nobody waits for that but a thread.
         """
-        self.send(signal.SIGKILL)
-        # Without an await, so that a second cancellation can't leave a zombie behind.
-        code = self._process.wait()
+        try:
+            for _ in range(int(at_most / STEP_SECONDS)):
+                if not self.send(signal.SIGKILL):
+                    break
+                await asyncio.sleep(STEP_SECONDS)
+        finally:  # without an await, so that a second cancellation can't leave a zombie behind
+            code = self._reap()
+        return code
+
+    def _reap(self) -> int | None:
         self._let_go()
-        for _ in range(int(GONE_SECONDS / STEP_SECONDS)):
-            if not self.send(0):
-                break
-            await asyncio.sleep(STEP_SECONDS)
+        try:
+            code = self._process.wait(STEP_SECONDS)
+        except subprocess.TimeoutExpired:
+            Thread(target=self._process.wait, name="pi-course-bash", daemon=True).start()
+            return None
         return code if code >= 0 else 128 - code
