@@ -96,9 +96,10 @@ class Audit:
         self._inside: set[int] = set()  # threads in which this class itself looks at a frame
 
     def start(self) -> None:
-        for name in [name for name in sys.modules if name.split(".")[0] == KIT]:
-            # Found there, `import pi_course_kit` would not be audited.
-            del sys.modules[name]
+        for name in [*sys.modules]:
+            if name.split(".")[0] in (KIT, *INTERPRETERS):
+                # Found there, its import would not be audited.
+                del sys.modules[name]
         sys.addaudithook(self._hook)
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
