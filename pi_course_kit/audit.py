@@ -164,6 +164,13 @@ class Audit:
         finally:
             self._inside.discard(me)
 
+    def _importer(self) -> str:
+        """The file of the code that imports; between it and us may stand Python's own."""
+        depth = 4
+        while (file := self._caller(depth)).startswith("<frozen importlib"):
+            depth += 1
+        return file
+
     def _is_learners(self, file: str) -> bool:
         if file.startswith(self._places.folder):
             return True
@@ -177,7 +184,7 @@ class Audit:
             self.refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif root in IMPORTS and not self._programs:
             self.refuse(f"imports {root}: {NEEDLESS}")
-        elif root in INTERPRETERS and self._is_learners(self._caller(3)):
+        elif root in INTERPRETERS and self._is_learners(self._importer()):
             self.refuse(f"imports {root}: {NEEDLESS}")
 
     # Files and programs
