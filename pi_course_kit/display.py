@@ -11,7 +11,9 @@ import re
 from typing import Any, cast
 
 TAGS = ("role", "type")  # they say what the rest is
-ADDRESS = re.compile(r" at 0x[0-9a-f]+|(?<=Task-)\d+| running at [^>\n]+:\d+")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+# What a task or a timer says of itself: its number, its time, the line where it is.
+MOMENT = re.compile(r"(?<=Task-)\d+| when=[\d.]+|(?: running at [^>\n]+| at [^>\n]+\.py):\d+")
 
 
 def shown(value: object) -> str:
@@ -54,7 +56,8 @@ def _shown(value: Any) -> str:
         case _ if type(value).__repr__ is object.__repr__:
             return f"<{name}>"
         case _:
-            return ADDRESS.sub("", repr(value))
+            text = ADDRESS.sub("", repr(value))
+            return text if isinstance(value, str) else MOMENT.sub("", text)
 
 
 def _in_order(value: Any) -> Any:

@@ -260,6 +260,14 @@ def test_a_task_is_shown_without_the_line_where_it_is() -> None:
     assert asyncio.run(task_shown()) == "<Task pending name='Task-' coro=<sleep()>>"
 
 
+def test_a_timer_is_shown_without_its_time_and_line() -> None:
+    async def timer_shown() -> str:
+        return display.shown(asyncio.get_running_loop().call_later(60, played))
+
+    assert asyncio.run(timer_shown()) == "<TimerHandle played()>"
+    assert display.shown("it stands at line.py:3") == "'it stands at line.py:3'"
+
+
 def test_events_and_messages_are_shown_by_their_fields(tmp_path: Path) -> None:
     chapter = checkpoint.find("03")
     (one,) = compare.compare_all(chapter, practice_of(chapter, tmp_path), "socket-reset")
