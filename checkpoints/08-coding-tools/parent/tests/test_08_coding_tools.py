@@ -63,8 +63,10 @@ def refusal(function, *arguments, **options):
         function(*arguments, **options)
     except ToolRefused as refused:
         return str(refused)
-    given = ", ".join(map(reprlib.repr, arguments))
-    raise AssertionError(f"{function.__name__}({given}) refused nothing")
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 60
+    given = ", ".join(map(short.repr, arguments))
+    raise AssertionError(f"nothing was refused: {function.__name__}({given})")
 
 
 def limits(**changes):
