@@ -1,22 +1,6 @@
 """The ids of calls: what ties a result to its call, so no two calls may share one."""
 
-from collections.abc import Iterable
-
-from pi_course.messages import AgentMessage, AssistantMessage, ToolCall, ToolResultMessage
-
-
-def calls_of(message: AssistantMessage) -> list[ToolCall]:
-    return [block for block in message.content if isinstance(block, ToolCall)]
-
-
-def call_ids(messages: Iterable[AgentMessage]) -> set[str]:
-    ids: set[str] = set()
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            ids.update(call.id for call in calls_of(message))
-        elif isinstance(message, ToolResultMessage):
-            ids.add(message.tool_call_id)
-    return ids
+from pi_course.messages import AssistantMessage, ToolCall
 
 
 def with_new_ids(reply: AssistantMessage, used: set[str]) -> AssistantMessage:

@@ -200,7 +200,7 @@ async def execute_tool_call(
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except SystemExit as error:
-        result = failure(call, f"it asked the whole program to exit: {error}")
+        result = failure(call, f"it asked the whole program to exit: {message_of(error)}")
     except BaseException as error:
         result = failure(call, message_of(error))
     finally:

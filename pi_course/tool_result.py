@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from pi_course.messages import TextContent, ToolCall, ToolResultMessage
-from pi_course.surrogates import replace_surrogates
+from pi_course.surrogates import replace_surrogates, replace_surrogates_in
 from pi_course.wire import InvalidValue, frozen_json
 
 MAX_REASON_CHARS = 4000  # of what a failure tells the model
@@ -52,7 +52,7 @@ def result_of(call: ToolCall, output: object) -> ToolResultMessage:
     if not isinstance(output, ToolOutput):
         raise TypeError(f"it returned {type(output).__name__}, and not a ToolOutput")
     try:
-        details = frozen_json(_without_halves(output.details))
+        details = frozen_json(replace_surrogates_in(output.details))
     except InvalidValue as error:
         raise TypeError(f"its details are no JSON: {error}") from None
     return _message(call, content_blocks(output.content), details, bool(output.is_error))
@@ -79,19 +79,6 @@ def _message(
     )
 
 
-def _without_halves(value: object) -> object:
-    match value:
-        case str():
-            return replace_surrogates(value)
-        case list() | tuple():
-            return [_without_halves(item) for item in cast("Sequence[object]", value)]
-        case dict():
-            pairs = cast("dict[object, object]", value)
-            return {_without_halves(name): _without_halves(item) for name, item in pairs.items()}
-        case _:
-            return value
-
-
 def message_of(error: BaseException) -> str:
     """What an exception says, and nothing of where it was.
 
@@ -102,6 +89,8 @@ def message_of(error: BaseException) -> str:
         if isinstance(error, OSError) and error.strerror:
             return str(error.strerror)
         said = str(error)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # from its own __str__; a cancellation comes at an await, so it is none
         said = ""
     return said if said.strip() else type(error).__name__

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
 from pi_course.errors import PiError
+from pi_course.strict_json import STRICT_JSON
 from pi_course.surrogates import replace_surrogates_in
 from pi_course.wire import FrozenDict, InvalidValue, frozen_json
 
@@ -185,16 +186,6 @@ _KINDS: dict[type[object], str] = {tuple: "array", FrozenDict: "object"}
 def _json_in(text: str) -> object:
     """The JSON value that a text holds, frozen; None for a text that is no JSON beyond doubt."""
     try:
-        return frozen_json(replace_surrogates_in(_UNIQUE.decode(text)))
+        return frozen_json(replace_surrogates_in(STRICT_JSON.decode(text)))
     except (ValueError, RecursionError):
         return None
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("an object has the same key twice")
-    return value
-
-
-_UNIQUE = json.JSONDecoder(object_pairs_hook=_unique)

@@ -6,7 +6,6 @@ folder; what is shown of them is what really came.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import shlex
@@ -47,7 +46,7 @@ def play(on_event: Callable[[LoopEvent], None], say: Callable[[str], object]) ->
         delay = 0.02 if sys.stdout.isatty() else 0.0
         model = ScriptedModel(_turns(), chunk_size=4, delay=delay)
         talk = Talk(model, tools, folder, on_event, None, allowed=True)
-        result = asyncio.run(talk.prompt(TASK))
+        result = talk.prompt(TASK)
         after, said_after = _test(folder)
     say(f"\nThe project's test: {said_before}; after the run: {said_after}.")
     return 0 if (before, after, result.reason) == (1, 0, "stop") else 1

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pi_course_kit.agent_screen import question
-from pi_course_kit.terminal import exact, until_done
+from pi_course_kit.errors import CourseError
+from pi_course_kit.terminal import exact, leave, read_line, told_to_end, until_done
 
 if TYPE_CHECKING:
     from pi_course.abort import AbortController
@@ -58,26 +59,60 @@ class Talk:
         self._on_event = on_event
         self._ask = ask
         self._allowed = allowed
+        self._asking = False
         system = SystemMessage(
             content=replace_surrogates(SYSTEM.format(folder=folder)), timestamp=0
         )
         self.messages: tuple[AgentMessage, ...] = (system,)
 
-    async def prompt(self, text: str) -> AgentRunResult:
-        """One run. Ctrl-C ends it as aborted, and what was done so far stays in the talk."""
+    def prompt(self, text: str) -> AgentRunResult:
+        """One run. Ctrl-C ends it as aborted, and what was done so far stays in the talk.
+
+        It is aborted too when its output can't be written any more, which is raised at its end,
+        and by a signal that tells the program to end: then that ends, once the run has ended with
+        all that it started.
+        """
         from pi_course.abort import AbortController
+
+        controller = AbortController()
+        ends: list[int] = []
+
+        def end(number: int) -> None:
+            ends.append(number)
+            controller.abort(signal.Signals(number).name)
+            if self._asking:
+                raise KeyboardInterrupt  # or the question would still wait for its answer
+
+        output = _Output(self._on_event, controller)
+        with told_to_end(end):
+            try:
+                result = asyncio.run(self._run(text, controller, output.tell))
+            finally:
+                if ends:  # also if a second Ctrl-C came meanwhile
+                    leave(ends[0])
+        if isinstance(output.failed, BrokenPipeError):
+            raise output.failed  # as behind `| head -1`: there is nobody to tell it
+        if output.failed is not None:
+            raise CourseError(
+                f"The run was aborted: its output can't be written ({output.failed.strerror}). "
+                "What was done so far stays; send the output elsewhere, or make room."
+            )
+        return result
+
+    async def _run(
+        self, text: str, controller: AbortController, on_event: Callable[[LoopEvent], None]
+    ) -> AgentRunResult:
         from pi_course.agent_loop import LoopHooks, run_agent_loop
         from pi_course.messages import AgentContext, user_message
         from pi_course.surrogates import replace_surrogates
 
-        controller = AbortController()
         run = asyncio.create_task(
             run_agent_loop(
                 model=self._model,
                 tools=self._tools,
                 context=AgentContext([*self.messages, user_message(replace_surrogates(text))]),
                 signal=controller.signal,
-                on_event=self._on_event,
+                on_event=on_event,
                 hooks=LoopHooks(before_tool_call=partial(self._permitted, controller)),
             )
         )
@@ -101,11 +136,35 @@ class Talk:
         except InvalidArguments:
             return call  # it will be refused, and does not run
         what = question(call.name, arguments.model_dump(mode="json", by_alias=True))
-        answer = self._ask(f"{what}May it write and run commands in {exact(str(self._folder))}?")
+        self._asking = True
+        try:
+            answer = self._ask(
+                f"{what}May it write and run commands in {exact(str(self._folder))}?"
+            )
+        finally:
+            self._asking = False
         if answer is None:
             run.abort("Ctrl-C")
         self._allowed = bool(answer)
         return call if self._allowed else Refused("the user did not allow it")
+
+
+class _Output:
+    """Where the events go, until that fails: a pipe was closed, or the terminal is gone."""
+
+    def __init__(self, on_event: Callable[[LoopEvent], None], run: AbortController) -> None:
+        self._on_event = on_event
+        self._run = run
+        self.failed: OSError | None = None
+
+    def tell(self, event: LoopEvent) -> None:
+        if self.failed is not None:
+            return
+        try:
+            self._on_event(event)
+        except OSError as error:
+            self.failed = error
+            self._run.abort("its output can't be written any more")
 
 
 def ask_at_terminal(question: str) -> bool | None:
@@ -120,7 +179,7 @@ def ask_at_terminal(question: str) -> bool | None:
     # asyncio's own handler would only note the Ctrl-C, and the prompt would stay.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return input(f"\n{question} [y/N] ").strip().lower() in ("y", "yes")
+        return read_line(f"\n{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         return False
     except KeyboardInterrupt:

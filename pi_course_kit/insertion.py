@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pi_course_kit import imports
 from pi_course_kit.errors import CourseError
-from pi_course_kit.symbols import Statement, belongs, cut_bodies, is_stub, is_text, statements
+from pi_course_kit.symbols import Statement, belongs, cut_bodies, is_text, statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +108,25 @@ def _missing(
     if existing is None or cut:
         return existing is None
     if not (isinstance(existing.node, ast.ClassDef) and isinstance(statement.node, ast.ClassDef)):
-        return is_stub(existing.node)
-    whole = [s for s in _members(statement.node, theirs) if s.names and not is_stub(s.node)]
+        return existing.is_stub()
+    whole = [s for s in _members(statement.node, theirs) if s.names and not s.is_stub()]
     own = {name: s for s in _members(existing.node, lines) for name in s.names}
-    stubs = any(is_stub(s.node) for s in own.values())
+    stubs = any(s.is_stub() for s in own.values())
     return stubs and any(_missing(s, own, lines, theirs, cut=False) for s in whole)
 
 
 def _same(statement: Statement, have: Mapping[str, Statement]) -> bool:
     existing = have.get(statement.names[0])
-    return existing is not None and ast.dump(existing.node) == ast.dump(statement.node)
+    return existing is not None and _dumped(existing) == _dumped(statement)
+
+
+def _dumped(statement: Statement) -> list[str]:
+    return [ast.dump(node) for node in statement.nodes]
 
 
 def _used(chosen: Sequence[Statement]) -> set[str]:
-    return {n.id for s in chosen for n in ast.walk(s.node) if isinstance(n, ast.Name)}
+    nodes = (node for s in chosen for node in s.nodes)
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _helpers(theirs: Sequence[Statement], used: set[str], free: frozenset[str]) -> list[Statement]:
@@ -198,13 +203,13 @@ def _lay_class(edits: _Edits, mine: ast.ClassDef, target: ast.ClassDef, theirs: 
     have = {name: s for s in _members(mine, edits.lines) for name in s.names}
     end = mine.end_lineno or mine.lineno
     for statement in _members(target, theirs):
-        if not statement.names or is_stub(statement.node):
+        if not statement.names or statement.is_stub():
             continue
         text = theirs[statement.start : statement.end]
         existing = have.get(statement.names[0])
         if existing is None:
             edits.replace(end, end, [""] * statement.gap + text)
-        elif is_stub(existing.node):
+        elif existing.is_stub():
             edits.replace(existing.start, existing.end, text)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pi_course_kit.checkpoint import Checkpoint
@@ -20,16 +20,26 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a module or class body with its decorators and the comments above it.
+    """One definition of a module or class body with its decorators and the comments above it.
 
-    `start` and `end` are line indexes, the end excluded; `gap` counts the blank lines before.
+    It has several nodes where they are one thing: the overloads of a function and the function, a
+    property and its setter. `start` and `end` are line indexes, the end excluded; `gap` counts the
+    blank lines before.
     """
 
-    node: ast.stmt
+    nodes: tuple[ast.stmt, ...]
     names: tuple[str, ...]
     start: int
     end: int
     gap: int
+
+    @property
+    def node(self) -> ast.stmt:
+        """The last node: of overloads the function itself."""
+        return self.nodes[-1]
+
+    def is_stub(self) -> bool:
+        return any(map(is_stub, self.nodes))
 
 
 def statements(body: list[ast.stmt], lines: list[str]) -> list[Statement]:
@@ -44,14 +54,21 @@ def statements(body: list[ast.stmt], lines: list[str]) -> list[Statement]:
         while start - gap > floor and not lines[start - gap - 1].strip():
             gap += 1
         end = node.end_lineno or node.lineno
-        if found and is_text(node) and not is_text(found[-1].node):
+        last = found[-1] if found else None
+        if last and is_text(node) and not is_text(last.node):
             # A string below an assignment documents it: the two stay together.
-            last = found.pop()
-            found.append(Statement(last.node, last.names, last.start, end, last.gap))
+            found[-1] = replace(last, end=end)
+        elif last and _is_more_of(last.node, node):
+            found[-1] = replace(last, nodes=(*last.nodes, node), end=end)
         else:
-            found.append(Statement(node, names_of(node), start, end, gap))
+            found.append(Statement((node,), names_of(node), start, end, gap))
         floor = end
     return found
+
+
+def _is_more_of(before: ast.stmt, node: ast.stmt) -> bool:
+    """Whether a function goes on with the one before it, as behind an overload or in a setter."""
+    return isinstance(before, Function) and isinstance(node, Function) and before.name == node.name
 
 
 def is_text(node: ast.stmt) -> bool:
@@ -80,7 +97,7 @@ def names_of(node: ast.stmt) -> tuple[str, ...]:
 
 
 def names(source: str) -> tuple[str, ...]:
-    """Every name that the source defines: "text_of", "EventStream", "EventStream.push".
+    """Every name that the source defines, once: "text_of", "EventStream", "EventStream.push".
 
     Example:
         >>> names("A = 1\\nclass B:\\n    def c(self): ...\\n")
@@ -91,7 +108,7 @@ def names(source: str) -> tuple[str, ...]:
         found.extend(names_of(node))
         if isinstance(node, ast.ClassDef):
             found.extend(f"{node.name}.{name}" for child in node.body for name in names_of(child))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def owners(chapter: Checkpoint, file: str) -> dict[str, str]:

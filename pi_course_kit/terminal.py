@@ -6,15 +6,20 @@ import asyncio
 import contextlib
 import importlib
 import io
+import os
 import re
+import signal
 import sys
 import unicodedata
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Generator
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
 TICK = 0.25  # seconds
+# How a program is told to end: by a supervisor, and by a terminal that closes (not on Windows).
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 KEYS = "/help shows what you can type. Ctrl-C stops {what}, Ctrl-D ends.\n"
 HELP = """\
 /history  the messages so far: what the next request will carry
@@ -66,15 +71,35 @@ def settle() -> None:
         importlib.import_module("readline")
 
 
+def read_line(prompt: str) -> str:
+    """input(), for which a signal that comes just before it sleeps is not lost until the next key.
+
+    The alarm does nothing but wake it, and then Python looks whether there was a signal.
+    """
+    if not hasattr(signal, "setitimer"):  # Windows
+        return input(prompt)
+    before = signal.signal(signal.SIGALRM, _wake)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        return input(prompt)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _wake(number: int, frame: FrameType | None) -> None:
+    """There is nothing to do: it has come."""
+
+
 class Lines:
-    """Lines until the user leaves; each but a /command is answered in an event loop of its own.
+    """Lines until the user leaves; `answer` takes each but a /command.
 
     `history` gives what /history prints, and `what` names what Ctrl-C stops: "an answer".
     """
 
     def __init__(
         self,
-        answer: Callable[[str], Coroutine[Any, Any, None]],
+        answer: Callable[[str], object],
         history: Callable[[], str],
         what: str,
     ) -> None:
@@ -85,7 +110,7 @@ class Lines:
     def read(self) -> None:
         while True:
             try:
-                line = input("> ").strip()
+                line = read_line("> ").strip()
                 if line in ("/quit", "/exit"):
                     return
                 self._take(line)
@@ -107,7 +132,7 @@ class Lines:
         elif line.startswith("/"):
             click.echo(f"There is no {line.split()[0]}: /help shows what there is.\n")
         elif line:
-            asyncio.run(self._answer(line))
+            self._answer(line)
 
 
 async def until_done(task: asyncio.Task[Any], stop: Callable[[str], object]) -> bool:
@@ -120,3 +145,27 @@ async def until_done(task: asyncio.Task[Any], stop: Callable[[str], object]) -> 
         stop("Ctrl-C")
         return True
     return False
+
+
+@contextlib.contextmanager
+def told_to_end(act: Callable[[int], object]) -> Generator[None]:
+    """Meanwhile `act` is called with the number of a signal of ENDS, between any two steps.
+
+    One that is ignored, as `nohup` does it, stays so.
+    """
+    heard = [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, lambda told, _: act(told)) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)
+
+
+def leave(number: int) -> NoReturn:
+    """End with the exit code that shells give to what a signal has ended."""
+    try:
+        sys.stdout.flush()
+    except OSError:  # the terminal is gone; Python would try again, and exit with another code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(128 + number)

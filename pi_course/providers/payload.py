@@ -4,9 +4,10 @@ A field that is absent or null gives None, or an empty value: servers differ in 
 """
 
 import json
-from typing import NoReturn, cast
+from typing import cast
 
 from pi_course.providers.chunks import ProviderError
+from pi_course.strict_json import JSON
 
 SHOWN_CHARS = 60  # of a value in an error
 
@@ -38,7 +39,7 @@ def parse_payload(data: str) -> JsonObject:
     """One JSON object. Raises also for the payload that is the provider's report of an error."""
     data = data.strip()
     try:
-        value, end = _DECODER.raw_decode(data)
+        value, end = JSON.raw_decode(data)
     except (ValueError, RecursionError):
         value, end = None, -1
     if end != len(data):
@@ -49,13 +50,6 @@ def parse_payload(data: str) -> JsonObject:
     if payload.get("error") is not None:
         raise reported(payload["error"])
     return payload
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def reported(error: object) -> ProviderError:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from pi_course.calls import call_ids
 from pi_course.messages import (
     EMPTY_USAGE,
     AgentMessage,
@@ -22,7 +23,6 @@ from pi_course.messages import (
     ToolCall,
     ToolCallDelta,
     ToolCallEnd,
-    ToolResultMessage,
     Usage,
     text,
 )
@@ -150,7 +150,7 @@ class Reply:
 
     def _ids(self) -> set[str]:
         if self._taken is None:
-            self._taken = set(call_ids(self._messages))
+            self._taken = call_ids(self._messages)
         return self._taken
 
     def _free_id(self, wanted: str | None) -> str:
@@ -224,12 +224,3 @@ def usage_of(counts: UsageCounts | None) -> Usage:
     given, taken = counts.get("input", 0), counts.get("output", 0)
     total = given + taken or counts.get("total_tokens", 0)
     return Usage(input=given, output=taken, total_tokens=total)
-
-
-def call_ids(messages: Iterable[AgentMessage]) -> Iterable[str]:
-    """The ids of all calls and results."""
-    for message in messages:
-        if isinstance(message, ToolResultMessage):
-            yield message.tool_call_id
-        elif isinstance(message, AssistantMessage):
-            yield from (block.id for block in message.content if isinstance(block, ToolCall))

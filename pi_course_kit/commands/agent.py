@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ NO_MODEL = (
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @click.option("--yes", is_flag=True, help="Don't ask before it writes or runs a command.")
 @endpoints.options
+@terminal.told_to_end(terminal.leave)
 def command(
     folder: Path | None,
     demo: bool,
@@ -59,7 +59,8 @@ def command(
     and edit; a command that it runs can do what you can. You are asked before the first one.
 
     \b
-    Exit code: 0 done, 1 the run ended another way, 2 wrong use.
+    Exit code: 0 done, 1 the run ended another way, 2 wrong use;
+    128 and the signal's number when SIGTERM or SIGHUP ends it.
     """
     if demo and (endpoint is not None or folder is not None or prompt is not None):
         raise CourseError("--demo has its own model, folder and task: leave the others out.")
@@ -89,7 +90,7 @@ def command(
             "Make chapter 08 green there, or leave out --mine."
         ) from error
     if prompt is not None:
-        raise SystemExit(0 if asyncio.run(talk.prompt(prompt)).reason == "stop" else 1)
+        raise SystemExit(0 if talk.prompt(prompt).reason == "stop" else 1)
     terminal.settle()
     click.echo(f"pi-course agent with {endpoint.model}, in {terminal.plain(str(place))}")
     if own is not None:
@@ -107,8 +108,8 @@ def _tools(folder: Path) -> ToolRegistry:
 
 
 def _talk(talk: Talk) -> None:
-    async def answer(line: str) -> None:
-        result = await talk.prompt(line)
+    def answer(line: str) -> None:
+        result = talk.prompt(line)
         lines.stopped = result.reason == "aborted"
         click.echo()
 

@@ -95,7 +95,10 @@ class Talk:
         self.answered = False
         self.failed = False
         self._folder = folder
-        self.lines = terminal.Lines(self._answer, lambda: _history(conversation), WHAT)
+        self.lines = terminal.Lines(self._take, lambda: _history(conversation), WHAT)
+
+    def _take(self, line: str) -> None:
+        asyncio.run(self._answer(line))
 
     async def _answer(self, line: str) -> None:
         """The answer, typed out. After Ctrl-C a model deaf to its signal is left behind."""

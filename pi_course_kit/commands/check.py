@@ -36,6 +36,8 @@ def command(folder: Path | None, lab: str | None, types: bool, as_json: bool) ->
 
     try:
         raise SystemExit(_check(folder, lab, types, as_json))
+    except BrokenPipeError:  # nobody reads the report; click ends without a word
+        raise
     except (CourseError, OSError) as error:
         if not as_json:
             raise CourseError(str(error)) from error

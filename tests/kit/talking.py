@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
 import select
+import shlex
 import subprocess
+import sys
 import termios
 import threading
 import time
+import uuid
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from pi_course_kit.loopback import LoopbackServer
+from pi_course_kit.loopback import Call, LoopbackServer, Reply
 
 PATIENCE = 60  # seconds until a test gives up; no test is red because a machine is slow
 ESCAPE = re.compile(r"\x1b\[[?\d;]*[a-zA-Z]")
@@ -55,17 +59,14 @@ class Terminal:
         start, self._seen = self._seen, found + len(text)
         return self.screen[start : self._seen]
 
-    def interrupt(self, text: str) -> str:
-        """Press Ctrl-C at a prompt until a text comes.
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
 
-        A signal that comes after the prompt and before readline waits for a key wakes nobody, in
-        any Python program; a person presses again.
-        """
-        for _ in range(5):
-            self.press("\x03")
-            with contextlib.suppress(AssertionError):
-                return self.until(text, PATIENCE / 6)
-        return self.until(text)
+    def hang_up(self) -> int:
+        """Close the terminal as a window is closed; returns the program's exit code."""
+        os.close(self._master)
+        self._master = -1
+        return self._process.wait(PATIENCE)
 
     def running(self, seconds: float) -> bool:
         """Whether the program still runs after having read the screen for a while."""
@@ -97,7 +98,27 @@ class Terminal:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait(PATIENCE)
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
+
+
+class Endless:
+    """A model that wants a command run: one that prints begun and sleeps, with a mark on it."""
+
+    def __init__(self, text: str = "", *, deaf: bool = False) -> None:
+        self._mark = f"mark-{uuid.uuid4().hex}"
+        program = "import time; print('be' + 'gun', flush=True); time.sleep(600)"
+        if deaf:
+            program = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {program}"
+        command = shlex.join([sys.executable, "-c", program, self._mark])
+        call = Call("call_1", "bash", json.dumps({"command": command}))
+        self.turn = Reply(text=text, calls=(call,))
+
+    def is_left(self) -> bool:
+        """Whether the command is among the processes of this machine."""
+        command = ["ps", "-ww", "-eo", "args"]  # whole lines: without ww they may be cut
+        shown = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+        return self._mark in shown.stdout
 
 
 @contextlib.contextmanager

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from pi_course_kit import checkpoint, practice, snapshot
+from pi_course_kit import checkpoint, cli, practice, snapshot
 from pi_course_kit.loopback import Answer, Reply
 from tests.kit.talking import PATIENCE, Terminal, at, served
 from tests.run import SECRET
@@ -104,7 +106,11 @@ def test_ctrl_c_again_and_again_leaves_a_model_that_does_not_look_at_its_signal(
     with terminal(tmp_path, "--delay-ms", "3600000") as chat:
         chat.press("hello\r")
         chat.until("assistant> ")
-        # Two that come at once are one signal; whichever is the second one leaves.
+        chat.press("\x03")
+        # It waits two seconds for the model now. Two that come at once are one signal, so the
+        # second one comes a little later; whichever is heard as the second one leaves.
+        chat.running(0.5)
+        chat.press("\x03")
         while chat.running(3.0):
             chat.press("\x03")
         assert chat.wait() == 0
@@ -112,14 +118,17 @@ def test_ctrl_c_again_and_again_leaves_a_model_that_does_not_look_at_its_signal(
 
 
 def test_ctrl_c_at_the_prompt_says_how_to_leave_and_leaves_the_second_time(tmp_path: Path) -> None:
-    with terminal(tmp_path) as chat:
+    with terminal(tmp_path, "--delay-ms", "0") as chat:
         chat.press("hal")
         chat.until("hal")
-        chat.interrupt("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
         chat.press("hello\r")
         chat.until("pieces.\n\n> ")
-        chat.interrupt("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
-        chat.interrupt("\n2 messages\n")
+        chat.press("\x03")
+        chat.until("(Ctrl-C again ends, as Ctrl-D and /quit do)\n> ")
+        chat.press("\x03")
+        chat.until("\n2 messages\n")
         assert chat.wait() == 0
 
 
@@ -130,11 +139,44 @@ def test_ctrl_d_leaves(tmp_path: Path) -> None:
         assert chat.screen.endswith("> \n0 messages\n")
 
 
-def test_blank_lines_are_skipped_and_the_end_of_input_ends(tmp_path: Path) -> None:
-    done = piped(tmp_path, "\n   \nhello\n\n")
+TYPED = ["", "   ", "/history", "/halp me", "/help"]
+SAID = ["the second point?", "types", "the second point?"]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """One talk at the end of a pipe: what stands there before the first prompt, and after each."""
+    lines = "\n".join([*TYPED, *SAID, "", ""])
+    done = piped(tmp_path_factory.mktemp("talk"), lines)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("assistant> ") == 1
-    assert done.stdout.endswith("\n2 messages\n")
+    return re.split(r"(?<![^\n ])> ", done.stdout)
+
+
+def test_blank_lines_are_skipped_and_the_end_of_input_ends(shown: list[str]) -> None:
+    assert len(shown) == 1 + len([*TYPED, *SAID, "", "the end"])
+    assert shown[1:3] == ["", ""]
+    assert shown[-2:] == ["", "\n6 messages\n"]
+
+
+def test_history_of_nothing(shown: list[str]) -> None:
+    assert shown[1 + TYPED.index("/history")] == "No messages yet.\n\n"
+
+
+def test_an_unknown_command_is_no_message(shown: list[str]) -> None:
+    assert shown[1 + TYPED.index("/halp me")].startswith("There is no /halp: /help shows")
+    assert shown[-1] == "\n6 messages\n"
+
+
+def test_help_names_all_that_can_be_typed(shown: list[str]) -> None:
+    told = shown[1 + TYPED.index("/help")].split("\n")
+    assert {line.partition(" ")[0] for line in told} >= {"/history", "/help", "/quit", "Ctrl-C"}
+    assert max(map(len, told)) < 80
+
+
+def test_the_model_sees_what_was_said_before(shown: list[str]) -> None:
+    first, _, third = shown[1 + len(TYPED) :][: len(SAID)]
+    assert first.startswith("assistant> Which second point?")
+    assert third.startswith("assistant> The second point is int.")
 
 
 def test_history_is_numbered_and_wrapped(tmp_path: Path) -> None:
@@ -143,29 +185,6 @@ def test_history_is_numbered_and_wrapped(tmp_path: Path) -> None:
     assert max(len(line) for line in done.stdout.split("\n")) <= 80
     assert "\n                word word" in done.stdout
     assert done.stdout.endswith("3 messages\n")
-
-
-def test_history_of_nothing(tmp_path: Path) -> None:
-    assert "> No messages yet.\n" in piped(tmp_path, "/history\n").stdout
-
-
-def test_an_unknown_command_is_no_message(tmp_path: Path) -> None:
-    done = piped(tmp_path, "/halp me\n")
-    assert "There is no /halp: /help shows" in done.stdout
-    assert done.stdout.endswith("\n0 messages\n")
-
-
-def test_help_names_all_that_can_be_typed(tmp_path: Path) -> None:
-    done = piped(tmp_path, "/help\n")
-    assert all(f"\n{key} " in f"\n{done.stdout}" for key in ("/help", "/quit", "Ctrl-C"))
-    assert max(len(line) for line in done.stdout.split("\n")) < 80
-
-
-def test_the_model_sees_what_was_said_before(tmp_path: Path) -> None:
-    lines = "the second point?\ntypes\nthe second point?\n"
-    answers = piped(tmp_path, lines).stdout.split("assistant> ")[1:]
-    assert answers[0].startswith("Which second point?")
-    assert answers[2].startswith("The second point is int.")
 
 
 def test_bytes_that_are_no_text_end_no_talk(tmp_path: Path) -> None:
@@ -236,9 +255,12 @@ def test_files_that_are_not_python_are_named(tmp_path: Path) -> None:
         (["--base-url", "http://127.0.0.1:9", "--model", "m"], "--delay-ms is for the offline"),
     ],
 )
-def test_wrong_use_is_refused(tmp_path: Path, options: list[str], problem: str) -> None:
-    done = piped(tmp_path, "hello\n", *options)
-    assert (done.returncode, done.stdout) == (2, "")
+def test_wrong_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.main, ["chat", "--delay-ms", "0", *options])
+    assert (done.exit_code, done.stdout) == (2, "")
     assert problem in done.stderr
 
 
@@ -364,8 +386,9 @@ def test_http_second_ctrl_c_leaves_a_server_that_never_answers(tmp_path: Path) -
     with served([Answer(silent=True)]) as server, terminal(tmp_path, *at(server)) as chat:
         chat.press("are you there?\r")
         chat.until("assistant> ")
-        while chat.running(3.0):
-            chat.press("\x03")
+        chat.press("\x03")
+        chat.until("[error] aborted: Ctrl-C\n\n> ")
+        chat.press("\x03")
         assert chat.wait() == 0
         assert chat.screen.endswith("\n1 message\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -285,3 +286,20 @@ def test_a_snapshot_is_written_to_a_new_folder_only(fake_course: Path, tmp_path:
     assert (tmp_path / "snap/pi_course/greet.py").is_file()
     assert (tmp_path / "snap/tests/test_01_hello.py").is_file()
     assert call("dev", "snapshot", "2", str(tmp_path / "snap")).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["list", "checkpoint 02", "check one", "check one --json"])
+def test_a_reader_that_left_ends_a_command_without_a_word(tmp_path: Path, command: str) -> None:
+    """As behind `| head -1`: there is nobody to tell that there is nobody."""
+    practice.create(checkpoint.find("1"), tmp_path / "one")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "pi_course_kit.cli", *command.split()],
+        cwd=tmp_path,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")

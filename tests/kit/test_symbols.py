@@ -195,6 +195,90 @@ def test_a_hint_holds_the_labs_own_definitions() -> None:
     assert "def each(things: Sequence[Thing]) -> Iterator[str]:" in cut
 
 
+OVERLOADED = dedent('''\
+    from typing import overload
+
+
+    # One way or the other.
+    @overload
+    def twice(value: int) -> int: ...
+
+
+    @overload
+    def twice(value: str) -> str: ...
+
+
+    def twice(value: int | str) -> int | str:
+        return value * 2
+
+
+    class Shelf:
+        @overload
+        def at(self, place: int) -> str: ...
+
+        @overload
+        def at(self, place: str) -> int:
+            """The place of a name."""
+            ...
+
+        def at(self, place: int | str) -> str | int:
+            return place
+
+        @property
+        def label(self) -> str:
+            return "top"
+
+        @label.setter
+        def label(self, text: str) -> None:
+            print(text)
+    ''')
+OVERLOADED_OWNERS = {"twice": "1.1", "Shelf": "1.1"}
+
+
+def lay_overloaded(source: str, *, cut: bool = False) -> str:
+    return insertion.add(source, OVERLOADED, OVERLOADED_OWNERS, "1.1", cut=cut).source
+
+
+def test_overloads_and_their_function_are_one_definition() -> None:
+    assert names_of(OVERLOADED) == ["twice", "Shelf", "Shelf.at", "Shelf.label"]
+    cut = symbols.starter(OVERLOADED, OVERLOADED_OWNERS)
+    assert cut.count("@overload\n") == 4
+    assert cut.count('raise NotImplementedError("Lab 1.1: twice()")') == 1
+    assert "value * 2" not in cut
+    shown = symbols.signatures(OVERLOADED, OVERLOADED_OWNERS, "1.1")
+    assert "..." in shown and "\n\n\n\n" not in shown
+    assert shown.count("def twice") == 3
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [
+        "",
+        symbols.starter(OVERLOADED, OVERLOADED_OWNERS),
+        "def twice(value):\n    raise NotImplementedError\n",
+    ],
+    ids=["nothing", "starter", "stub-without-overloads"],
+)
+def test_overloads_are_laid_once_and_together(mine: str) -> None:
+    laid = lay_overloaded(mine)
+    assert ast.dump(ast.parse(laid)) == ast.dump(ast.parse(OVERLOADED))
+    assert laid.count("# One way or the other.") == 1
+    assert lay_overloaded(laid) == laid
+
+
+def test_signatures_with_overloads_are_laid_once_and_then_filled() -> None:
+    cut = lay_overloaded("", cut=True)
+    assert cut.startswith("from typing import overload\n")
+    assert cut.count("def twice") == 3
+    assert lay_overloaded(cut, cut=True) == cut
+    assert ast.dump(ast.parse(lay_overloaded(cut))) == ast.dump(ast.parse(OVERLOADED))
+
+
+def test_overloads_that_the_learner_wrote_stay() -> None:
+    mine = OVERLOADED.replace("value * 2", "value + value").replace('"top"', '"bottom"')
+    assert lay_overloaded(mine) == mine
+
+
 def test_an_untouched_file_of_starters_is_named_once(fake_course: Path, tmp_path: Path) -> None:
     two = checkpoint.find("2")
     start = two.folder / "parent/pi_course/greet.py"

@@ -66,6 +66,7 @@ def test_body_gives_its_message(body: Any) -> None:
 
 
 def test_body_cut_at_every_byte_gives_the_same_chunks(body: Any) -> None:
+    # Pi, report 608
     whole = chunks_of(body.format, [body.bytes])
     for cut in range(len(body.bytes) + 1):
         assert chunks_of(body.format, [body.bytes[:cut], body.bytes[cut:]]) == whole, cut

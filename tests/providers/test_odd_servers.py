@@ -66,6 +66,9 @@ def message(body: bytes, format: str = "openai") -> AssistantMessage:
     ids=["empty-custom", "null-content", "reasoning-before", "reasoning-beside", "no-function"],
 )
 def test_the_call_of_the_example_is_whole(payloads: list[dict[str, Any]]) -> None:
+    # Pi, report 5819
+    # Pi, report 7288
+    # Pi, report 5114
     got = message(b"".join(map(sse, [*payloads, choice("tool_calls")])) + sse("[DONE]"))
     raw = READ["arguments"]
     arguments = {"path": "README.md"}
@@ -74,6 +77,7 @@ def test_the_call_of_the_example_is_whole(payloads: list[dict[str, Any]]) -> Non
 
 
 def test_usage_in_the_choice_is_counted() -> None:
+    # Pi, report 2017
     last = choice("stop", content="a")
     last["choices"][0]["usage"] = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     got = message(sse(last) + sse("[DONE]"))
@@ -82,6 +86,7 @@ def test_usage_in_the_choice_is_counted() -> None:
 
 def test_no_usage_of_a_cut_reply_is_made_up() -> None:
     """A reply without an end is no reply, and its zeros are no count of anything."""
+    # Pi, report 5526
     got = message(sse(choice(content="half")))
     assert got.stop_reason == "error"
     assert text_of(got) == "half"
@@ -97,6 +102,8 @@ STOP = [
 
 @pytest.mark.parametrize("end", [b"", sse("[DONE]"), sse("[DONE]", "done")])
 def test_text_of_a_blocks_start_counts_and_another_end_is_skipped(end: bytes) -> None:
+    # Pi, report 7358
+    # Pi, report 3708
     start = {**START, "content_block": {"type": "text", "text": "Hel"}}
     delta = {
         "type": "content_block_delta",

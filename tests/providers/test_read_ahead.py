@@ -147,6 +147,7 @@ def test_close_gives_the_end_a_moment() -> None:
 
 def test_an_exception_that_nobody_waited_for_is_not_logged() -> None:
     """Before the body is closed, or as its answer to that."""
+    # Pi, report 6133
     logged: list[Any] = []
 
     async def stubborn() -> AsyncIterator[bytes]:

@@ -22,15 +22,17 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: object) -> object:
-    """The same for every text and key inside a JSON value."""
+    """The same for every text and key inside a JSON value. What is no JSON stays as it is."""
     match value:
         case str():
             return replace_surrogates(value)
         case list():
             return [replace_surrogates_in(item) for item in cast("list[object]", value)]
+        case tuple():
+            return tuple(replace_surrogates_in(item) for item in cast("tuple[object, ...]", value))
         case dict():
-            pairs = cast("dict[str, object]", value)
-            return {replace_surrogates(k): replace_surrogates_in(v) for k, v in pairs.items()}
+            pairs = cast("dict[object, object]", value)
+            return {replace_surrogates_in(k): replace_surrogates_in(v) for k, v in pairs.items()}
         case _:
             return value
 

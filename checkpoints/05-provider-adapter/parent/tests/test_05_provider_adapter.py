@@ -294,6 +294,7 @@ def test_outbound_tools_are_wrapped():
 @pytest.mark.parametrize("tools", [None, [], ()], ids=["none", "list", "tuple"])
 def test_outbound_no_tools_is_none(tools):
     """Without a tool there is nothing to send, not an empty list."""
+    # Pi, report 3650
     from pi_course.providers.openai_compatible import to_provider_tools
 
     assert to_provider_tools(tools) is None
@@ -563,6 +564,7 @@ BAD_ARGUMENTS = {
     "nan": ('{"n":NaN}', "NaN"),
     "infinity": ('{"n":-Infinity}', "-Infinity"),
     "too-large": ('{"n":1e999}', "1e999"),
+    "endless": ('{"n":' + "9" * 5000 + "}", "an integer of 5000 digits is too long"),
     "same-key-twice": ('{"a":1,"a":2}', "same key twice"),
     "same-key-inside": ('{"o":{"a":1,"a":2}}', "same key twice"),
     "list": ('["README.md"]', "found list"),
@@ -708,6 +710,7 @@ def test_normalized_transport_that_raises_at_once_is_an_error():
 
 def test_normalized_transport_must_finish():
     """A reply that just stops is an error, with its text kept."""
+    # Pi, report 5526
     message = final(text_chunk("half"))
 
     assert message.stop_reason == "error"
@@ -964,6 +967,7 @@ def test_normalized_transport_repeated_id_and_name_are_not_appended():
 
 def test_normalized_transport_later_id_without_a_name_is_the_same_call():
     """Some servers make up a new id for each piece: the first one counts."""
+    # Pi, report 3576
     message = final(
         tool_chunk(0, "{", id="a", name="read"),
         tool_chunk(0, "}", id="b"),
@@ -1371,6 +1375,7 @@ def test_sse_main_line_cut_at_every_byte():
 
 def test_sse_cjk_and_emoji_cut_at_every_byte():
     """A character cut in two by the network is whole again."""
+    # Pi, report 608
     texts = ["读取", f"{SMILE} café", "\u2028\u2029\x85", "好"]
     body = sse(*(json.dumps(delta(content=t), ensure_ascii=False) for t in texts), delta("stop"))
 
@@ -1529,6 +1534,8 @@ TOLERATED = {
 @pytest.mark.parametrize("name", TOLERATED)
 def test_sse_harmless_payloads_are_tolerated(name):
     """What says nothing, or nothing that we read, does no harm."""
+    # Pi, report 5819
+    # Pi, report 5114
     chunks = read_openai(sse(*TOLERATED[name], delta("stop", content="")))
 
     assert [chunk for chunk in chunks if chunk != text_chunk("")] == [
@@ -1572,6 +1579,7 @@ def test_sse_other_event_names_are_tolerated():
 )
 def test_sse_usage_is_merged_wherever_it_comes(payloads):
     """Usage joins the one finish chunk; null never overwrites a number."""
+    # Pi, report 2017
     assert read_openai(sse(*payloads)) == [finish("stop", input=3, output=1)]
 
 
@@ -1739,6 +1747,7 @@ def test_fetch_transport_speaks_https_as_well():
 @pytest.mark.parametrize("key", [None, ""], ids=["none", "empty"])
 def test_fetch_transport_without_a_key_sends_no_header(key):
     """Local servers need none."""
+    # Pi, report 7030
     handler = answer(sse(delta("stop")))
     run(gather(openai_transport(handler, api_key=key)))
 
@@ -1974,6 +1983,7 @@ def test_fetch_transport_reads_a_gzip_body():
 
 def test_fetch_transport_cuts_lines_at_line_ends_only():
     """U+2028, U+0085 and the like inside a text are text, also when they come over HTTP."""
+    # Pi, report 1911
     said = "a\u2028b\u2029c\x85d"
     body = sse(json.dumps(delta("stop", content=said), ensure_ascii=False))
 
@@ -2029,6 +2039,7 @@ def test_fetch_transport_names_a_proxy_that_asks_for_a_login():
 
 def test_fetch_transport_has_its_own_time_outs():
     """Idle and connect time, never a total one, and also over a client's five seconds."""
+    # Pi, report 3715
     handler = answer(sse(delta("stop")))
     run(gather(openai_transport(handler, connect_seconds=3, idle_seconds=400)))
     run(gather(openai_transport(handler)))
@@ -2200,6 +2211,8 @@ def test_fetch_transport_abort_while_it_waits_for_headers():
 
 def test_fetch_transport_dropped_connection_keeps_the_text():
     """The server goes away in mid-reply: an error, retryable, with the text that had come."""
+    # Pi, report 1961
+    # Pi, report 6133
 
     async def handle(writer, gone):
         writer.write(CHUNKED + network(sse(delta(content="half"), done=False)) + b"5\r\nda")
@@ -2218,6 +2231,7 @@ def test_fetch_transport_dropped_connection_keeps_the_text():
 
 def test_fetch_transport_idle_time_out_is_no_total_time_out():
     """Slow but steady is fine; silence for longer than the idle time is an error."""
+    # Pi, report 3715
 
     async def slow(writer, gone):
         writer.write(CHUNKED)
@@ -2320,6 +2334,7 @@ def test_fetch_transport_reads_on_to_the_end_of_the_body():
 
 def test_fetch_transport_body_may_end_without_done():
     """The end of the body is an end, too."""
+    # Pi, report 1961
     body = sse(delta("stop", content="a"), done=False)
 
     assert run(gather(openai_transport(answer(body)))) == [text_chunk("a"), finish("stop")]
@@ -2706,6 +2721,7 @@ def test_anthropic_payload_checks_name_the_path(name):
 
 def test_anthropic_unknown_events_are_tolerated():
     """New events, new kinds of blocks and deltas, pings: skipped."""
+    # Pi, report 3708
     body = anthropic_sse(
         event("ping"),
         event("brand_new", data=[1]),
@@ -2722,6 +2738,7 @@ def test_anthropic_unknown_events_are_tolerated():
 
 def test_anthropic_ends_of_the_other_format_are_tolerated():
     """Proxies that speak both formats put [DONE] in as well, with a name or without."""
+    # Pi, report 3708
     done = b"event: done\ndata: [DONE]\n\ndata: [DONE]\n\nevent: took\ndata: 3 ms\n\n"
     body = done + anthropic_sse(block_delta(0, text="a"), *stop())
 
@@ -2730,6 +2747,7 @@ def test_anthropic_ends_of_the_other_format_are_tolerated():
 
 def test_anthropic_block_may_start_with_content():
     """Text and arguments that come with the start of their block are not lost."""
+    # Pi, report 7358
     body = anthropic_sse(
         block_start(0, text="He"),
         block_delta(0, text="llo"),
@@ -2753,6 +2771,7 @@ def test_anthropic_names_of_events_are_not_needed():
 
 def test_anthropic_end_without_message_stop_is_an_error():
     """A cut stream is no reply, even after its stop reason; after the stop nothing is read."""
+    # Pi, report 3936
     from pi_course.providers.chunks import ProviderError
 
     for payloads in ([], [block_delta(0, text="half")], stop()[:1]):

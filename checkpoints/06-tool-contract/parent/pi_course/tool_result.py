@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from pi_course.messages import TextContent, ToolCall, ToolResultMessage
-from pi_course.surrogates import replace_surrogates
+from pi_course.surrogates import replace_surrogates, replace_surrogates_in
 from pi_course.wire import InvalidValue, frozen_json
 
 MAX_REASON_CHARS = 4000  # of what a failure tells the model
@@ -55,10 +55,6 @@ def _message(
     call: ToolCall, content: tuple[TextContent, ...], details: object, is_error: bool
 ) -> ToolResultMessage:
     raise NotImplementedError("Lab 6.3: _message()")
-
-
-def _without_halves(value: object) -> object:
-    raise NotImplementedError("Lab 6.3: _without_halves()")
 
 
 def message_of(error: BaseException) -> str:

@@ -433,6 +433,7 @@ def test_parse_cuts_long_values():
 @pytest.mark.parametrize("extra", ["allow", "ignore", "forbid"])
 def test_parse_drops_unknown_fields(extra):
     """A field that the schema does not know is dropped, even if the model would refuse it."""
+    # Pi, report 6278
     parsed, _ = parse(model_of(int, extra=extra), {"value": 1, "why": "to be sure"})
     assert parsed.model_dump() == {"value": 1}
 
@@ -1063,9 +1064,18 @@ def test_execute_leaves_out_the_file_of_an_os_error(tmp_path):
     assert str(tmp_path) not in result.model_dump_json()
 
 
-class Mute(Exception):
-    def __str__(self):
-        raise RuntimeError("no words")
+class Foreign(BaseException):
+    pass
+
+
+def mute(base, why):
+    """An exception of which nobody can make a text: that raises `why`."""
+
+    class Mute(base):
+        def __str__(self):
+            raise why("no words")
+
+    return Mute()
 
 
 @pytest.mark.parametrize(
@@ -1073,20 +1083,29 @@ class Mute(Exception):
     [
         (TimeoutError(), "TimeoutError"),
         (ValueError(" \n"), "ValueError"),
-        (Mute(), "Mute"),
+        (mute(Exception, RuntimeError), "Mute"),
+        (mute(Exception, Foreign), "Mute"),
+        (mute(Exception, asyncio.CancelledError), "Mute"),
         (OSError("the disk is full"), "the disk is full"),
         (ValueError(f"half {HIGH}, whole {HIGH}{LOW}"), f"half \ufffd, whole {SMILE}"),
         (SystemExit(3), "it asked the whole program to exit: 3"),
+        (mute(SystemExit, Foreign), "it asked the whole program to exit: Mute"),
     ],
-    ids=["empty", "blank", "mute", "os-error", "half-character", "exit"],
+    ids=[
+        "empty",
+        "blank",
+        "mute",
+        "mute-foreign",
+        "mute-cancelled",
+        "os-error",
+        "half-character",
+        "exit",
+        "exit-mute",
+    ],
 )
 def test_execute_always_finds_a_reason(error, reason):
     """An exception without a message gives its name; one that asks to exit ends no agent."""
     assert error_of(execute(raises(error))) == reason
-
-
-class Foreign(BaseException):
-    pass
 
 
 def test_execute_survives_exceptions_of_every_kind():
@@ -1094,11 +1113,16 @@ def test_execute_survives_exceptions_of_every_kind():
     assert error_of(execute(raises(Foreign("from a library")))) == "from a library"
 
 
-def test_execute_lets_a_keyboard_interrupt_through():
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), mute(Exception, KeyboardInterrupt)],
+    ids=["in-the-tool", "in-its-reason"],
+)
+def test_execute_lets_a_keyboard_interrupt_through(error):
     """Ctrl-C is for the program, not for the model."""
     from pi_course.tool import execute_tool_call
 
-    registry = registry_of(tool_with(raises(KeyboardInterrupt())))
+    registry = registry_of(tool_with(raises(error)))
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(execute_tool_call(call(), registry, context()))
 
@@ -1156,6 +1180,7 @@ def test_execute_without_a_listener_drops_progress():
 @pytest.mark.parametrize("ends", ["returns", "raises"])
 def test_execute_drops_progress_after_the_end(ends):
     """A background thread that still reports belongs to no call any more."""
+    # Pi, report 5573
     heard, kept = [], []
 
     async def function(arguments, context):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pi_course.abort import AbortController, AbortSignal
 from pi_course.agent_run import AgentRun, Decision, Emit, decide
-from pi_course.call_ids import call_ids
+from pi_course.calls import call_ids
 from pi_course.grace import GRACE_SECONDS, watched
 from pi_course.loop_events import (
     AgentRunResult,

@@ -21,12 +21,15 @@ ExecuteToolCall: TypeAlias = Callable[
     [ToolCall, ToolRegistry, ToolContext], Awaitable[ToolResultMessage]
 ]
 
-SkipReason: TypeAlias = Literal["length", "error", "aborted", "unexpected-stop", "refused"]
+SkipReason: TypeAlias = Literal[
+    "length", "error", "aborted", "cancelled", "unexpected-stop", "refused"
+]
 
 _WHY: dict[SkipReason, str] = {
     "length": "the reply was cut off at its length limit, and the call may be incomplete",
     "error": "the reply ended in an error",
     "aborted": "the run was aborted",
+    "cancelled": "something cancelled the task that ran the calls of this reply",
     "unexpected-stop": "the reply ended with stop, which means that there are no calls",
 }
 
@@ -103,7 +106,7 @@ class ToolBatch:
     def _settle(self, call: ToolCall, event: ToolEnd | ToolSkipped) -> None:
         raise NotImplementedError("Lab 7.2: ToolBatch._settle()")
 
-    def _give_up(self, call: ToolCall) -> None:
+    def _give_up(self, call: ToolCall, reason: SkipReason) -> None:
         raise NotImplementedError("Lab 7.5: ToolBatch._give_up()")
 
 

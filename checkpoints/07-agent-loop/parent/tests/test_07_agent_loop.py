@@ -644,6 +644,8 @@ SKIPS = [
 @pytest.mark.parametrize(("stop_reason", "reason", "skip"), SKIPS)
 def test_calls_that_may_not_run_are_skipped(stop_reason, reason, skip):
     """No tool runs; each call has an error result that says why; there is no second request."""
+    # Pi, report 6285
+    # Pi, report 812
     read, paths = counting()
     asks = reply("x", call("a"), call("b", name="grep"), stop_reason=stop_reason)
     played = play([asks, reply("never")], read)
@@ -840,6 +842,7 @@ def ends(events):
 
 def test_two_tools_run_at_the_same_time():
     """a waits for b: ends come as b, a; the transcript and the next request have a, b."""
+    # Pi, report 3503
     gate = Gate()
     tools = [gate.tool("slow", waits_for="quick"), gate.tool("quick")]
     asks = reply(call("a", name="slow"), call("b", name="quick"))
@@ -1062,6 +1065,24 @@ def test_before_tool_call_fails_closed(hook, says):
     assert says in words(played.results[0])
 
 
+def test_after_tool_result_that_raises_spares_the_siblings():
+    """The result of that call is an error; the others have theirs, and the run goes on."""
+    # Pi, report 3084
+
+    async def after_tool_result(asked, found):
+        if asked.id == "a":
+            raise LookupError("the policy is gone")
+        return found
+
+    played, paths = hooked(
+        call("a", path="1"), call("b", path="2"), after_tool_result=after_tool_result
+    )
+    assert paths == ["1", "2"]
+    assert [found.is_error for found in played.results] == [True, False]
+    assert "the policy is gone" in words(played.results[0])
+    assert (played.reason, played.steps) == ("stop", 2)
+
+
 def test_before_tool_call_is_asked_one_at_a_time():
     """It may ask a person: never two questions at once, in call order; earlier calls run."""
     asking, log = [], []
@@ -1110,6 +1131,7 @@ def test_after_tool_result_may_change_the_result():
 )
 def test_after_tool_result_fails_closed(change, says):
     """The tool's own words may be what must not get out: an error result stands in their place."""
+    # Pi, report 3084
 
     async def after_tool_result(asked, found):
         return change(found)
@@ -1270,6 +1292,43 @@ def test_an_abort_in_a_sequential_batch_skips_the_rest():
     assert [found.is_error for found in played.results] == [False, True, True]
 
 
+def cancels_itself():
+    asyncio.current_task().cancel()
+
+
+async def tool_that_cancels_itself(context, path):
+    cancels_itself()
+    await asyncio.sleep(0)
+
+
+async def hook_that_cancels_itself(asked):
+    cancels_itself()
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("hook", "lost", "tools"),
+    [(None, 1, ["ToolStart", "ToolEnd"]), (hook_that_cancels_itself, 0, ["ToolSkipped"])],
+    ids=["tool", "hook"],
+)
+def test_calls_lost_to_a_cancellation_from_inside_are_told_the_truth(hook, lost, tools):
+    """What runs the calls of a batch was cancelled, and nobody stopped the run: it goes on."""
+    from pi_course.agent_loop import LoopHooks
+
+    played = play(
+        [reply(call("a", name="odd"), call("b"), call("c")), reply("I see")],
+        tool(tool_that_cancels_itself, "odd", sequential=True),
+        says(),
+        hooks=LoopHooks(before_tool_call=hook),
+    )
+    assert (played.reason, played.steps) == ("stop", 2)
+    assert played.told[1:-2] == [*tools, *["ToolSkipped"] * 2]
+    for found in played.results[lost:]:
+        assert dict(found.details) == {"skipped": True, "reason": "cancelled"}
+        assert "cancelled" in words(found)
+        assert "abort" not in words(found)
+
+
 def test_a_tool_that_does_not_listen_is_cancelled():
     """After the grace its task is cancelled and the call has a result; the others keep theirs."""
     signal, listen = aborting(is_a("ToolEnd", "b"))
@@ -1423,6 +1482,7 @@ def test_a_tool_that_cannot_be_cancelled_is_given_up():
 
 def test_progress_after_the_end_of_a_call_is_dropped():
     """A tool left a callback behind: its call is over, so nothing is told any more."""
+    # Pi, report 5573
     reports = []
 
     async def execute(call, registry, context):
@@ -1465,6 +1525,7 @@ def test_an_abort_from_another_thread_is_heard():
 
 def test_before_tool_call_is_not_asked_after_an_abort():
     """The first question was answered by an abort: there is no second one, and nothing runs."""
+    # Pi, report 4276
     from pi_course.abort import AbortController
     from pi_course.agent_loop import LoopHooks
 
@@ -1647,6 +1708,7 @@ def test_an_interrupt_in_a_sequential_batch_skips_the_rest():
         "ToolSkipped",
         "LoopEnd",
     ]
+    assert events[-2].result.details["reason"] == "aborted"
 
 
 def test_a_second_interrupt_does_not_tear_the_settling():
@@ -1738,6 +1800,48 @@ def test_a_time_limit_around_the_loop_works():
         return told(events), asyncio.current_task().cancelling()
 
     assert run(main()) == (["AssistantMessageSaved", "ToolStart", "ToolEnd", "LoopEnd"], 0)
+
+
+def test_an_interrupted_call_does_not_start_later():
+    """A hook that can't be cancelled allows the call when all is over: it does not run any more."""
+    from pi_course.abort import AbortController
+    from pi_course.agent_loop import LoopHooks
+
+    let_go, tasks, ran, events = asyncio.Event(), [], [], []
+
+    async def before_tool_call(call):
+        tasks.append(asyncio.current_task())
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return call
+
+    async def execute(context, path):
+        ran.append(path)
+        return "too late"
+
+    async def main():
+        task = asyncio.create_task(
+            loop(
+                [reply(call())],
+                tool(execute),
+                signal=AbortController().signal,
+                on_event=events.append,
+                hooks=LoopHooks(before_tool_call=before_tool_call),
+                grace_seconds=0.01,
+            )
+        )
+        while not tasks:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        let_go.set()
+        await asyncio.wait(set(tasks))
+        return task.cancelled()
+
+    assert run(main()) is True
+    assert told(events) == ["AssistantMessageSaved", "ToolSkipped", "LoopEnd"]
+    assert ran == []
 
 
 def test_an_interrupt_aborts_the_loops_own_signal():

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pi_course.abort import Aborted, AbortSignal
-from pi_course.call_ids import calls_of, with_new_ids
+from pi_course.call_ids import with_new_ids
+from pi_course.calls import calls_of
 from pi_course.grace import AnyTask, grace_period
 from pi_course.loop_events import (
     AssistantMessageSaved,

@@ -21,12 +21,15 @@ ExecuteToolCall: TypeAlias = Callable[
     [ToolCall, ToolRegistry, ToolContext], Awaitable[ToolResultMessage]
 ]
 
-SkipReason: TypeAlias = Literal["length", "error", "aborted", "unexpected-stop", "refused"]
+SkipReason: TypeAlias = Literal[
+    "length", "error", "aborted", "cancelled", "unexpected-stop", "refused"
+]
 
 _WHY: dict[SkipReason, str] = {
     "length": "the reply was cut off at its length limit, and the call may be incomplete",
     "error": "the reply ended in an error",
     "aborted": "the run was aborted",
+    "cancelled": "something cancelled the task that ran the calls of this reply",
     "unexpected-stop": "the reply ended with stop, which means that there are no calls",
 }
 
@@ -77,12 +80,15 @@ class ToolBatch:
 
     async def run(self, stop: AnyTask, grace_seconds: float) -> None:
         """Run the calls. However this ends, by an interrupt too, each has its result then."""
+        interrupted = True
         try:
             await within_grace(self._tasks(), stop, grace_seconds)
+            interrupted = self._aborted
         finally:
             for call in self._calls:
                 if call.id not in self._results:
-                    self._give_up(call)
+                    # A tool or a hook can cancel the task that it runs in, and the run goes on.
+                    self._give_up(call, "aborted" if interrupted else "cancelled")
 
     def skip(self, reason: SkipReason) -> None:
         """Give each call its result without running anything."""
@@ -105,6 +111,8 @@ class ToolBatch:
 
     async def _answer(self, call: ToolCall) -> None:
         allowed = await self._allowed(call)
+        if call.id in self._results:  # given up while the hook was asked: the run is over
+            return
         if isinstance(allowed, ToolResultMessage):
             self._settle(call, ToolSkipped(allowed))
             return
@@ -148,12 +156,12 @@ class ToolBatch:
             self._results[call.id] = event.result
             self._emit(event)
 
-    def _give_up(self, call: ToolCall) -> None:
+    def _give_up(self, call: ToolCall, reason: SkipReason) -> None:
         if call.id in self._started:
             problem = "it was cancelled before it gave a result; a part of its work may be done"
             self._settle(call, ToolEnd(failure(call, problem)))
         else:
-            self._settle(call, ToolSkipped(skipped_result(call, "aborted")))
+            self._settle(call, ToolSkipped(skipped_result(call, reason)))
 
 
 async def _asked(hook: BeforeToolCall, call: ToolCall) -> ToolCall | Refused:
