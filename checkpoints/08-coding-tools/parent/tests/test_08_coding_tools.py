@@ -2396,33 +2396,6 @@ def test_tools_aborted_before_do_nothing(tmp_path):
     assert (tmp_path / "notes.txt").read_bytes() == b"a"
 
 
-@pytest.mark.parametrize("name", ["write", "edit"])
-def test_tools_aborted_while_they_wait_do_nothing(tmp_path, name):
-    """The abort comes when the turn has been asked for: it is seen, and the file stays."""
-    from pi_course.abort import AbortController
-    from pi_course.coding_tools.edit import edit_tool
-    from pi_course.coding_tools.mutation_queue import MutationQueue
-    from pi_course.coding_tools.paths import Workspace
-    from pi_course.coding_tools.write import write_tool
-    from pi_course.tool import ToolRegistry
-
-    controller = AbortController()
-
-    class Late(MutationQueue):
-        def turn(self, path):
-            controller.abort("stop button")
-            return super().turn(path)
-
-    place, queue = Workspace(tmp_path), Late()
-    registry = ToolRegistry([write_tool(place, queue), edit_tool(place, queue, limits())])
-    (tmp_path / "notes.txt").write_bytes(b"a")
-    arguments = {"content": "b"} if name == "write" else {"edits": [change("a", "b")]}
-    call = (name, {"path": "notes.txt", **arguments})
-    (result,) = together(registry, call, context=tool_context(controller.signal))
-    assert "aborted: stop button" in said(result)
-    assert (tmp_path / "notes.txt").read_bytes() == b"a"
-
-
 def test_tools_read_the_whole_output_of_a_command(tmp_path):
     """The file that the note names lies outside, and read may open it; it goes with the tools."""
     registry = tools(tmp_path, limits=limits(lines=5))
