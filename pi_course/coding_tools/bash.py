@@ -29,6 +29,7 @@ from pi_course.coding_tools.paths import must_be_there
 from pi_course.coding_tools.process_group import ProcessGroup
 from pi_course.coding_tools.refusal import ToolRefused, stop_if_aborted, told_as
 from pi_course.messages import Signal, text
+from pi_course.surrogates import replace_surrogates
 from pi_course.tool import Tool, ToolContext
 from pi_course.tool_result import ToolOutput
 
@@ -47,7 +48,7 @@ PASSED_ON = (
     "TMPDIR",
 )
 
-MOST_REASON_CHARS = 200
+MOST_REASON_BYTES = 200  # of an abort, in one line: the output needs the rest of the limit
 
 Ending: TypeAlias = Literal["exit", "timeout", "abort", "output"]
 
@@ -208,8 +209,10 @@ def _status(ending: Ending, code: int | None, seconds: float, stop: Signal, limi
         case "timeout":
             return f"Command timed out after {seconds:g} s{still or ' and was ended'}"
         case "abort":
-            reason = "" if stop.reason is None else f": {stop.reason}"
-            return f"Command aborted{reason[:MOST_REASON_CHARS]}{still}"
+            line = " ".join(replace_surrogates(str(stop.reason)).split())
+            short = line.encode("utf-8")[:MOST_REASON_BYTES].decode("utf-8", "ignore")
+            reason = "" if stop.reason is None else f": {short}"
+            return f"Command aborted{reason}{still}"
         case "output":
             most = limits.output_bytes
             return f"Command wrote more than {most} bytes{still or ' and was ended'}"

@@ -84,6 +84,7 @@ class OutputTail:
                 self._problem = error.strerror or "it could not be written"
 
     def close(self) -> None:
+        """Close the file, if there is one. What fails even then is remembered as the problem."""
         if self._file is not None:
             try:
                 self._file.close()

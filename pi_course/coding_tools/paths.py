@@ -74,11 +74,14 @@ def must_be_there(root: Path) -> None:
 def spelled_on_disk(path: Path, form: Callable[[str], str]) -> Path:
     """The one neighbour whose name has the same form as that of `path`, or `path` itself.
 
-    Some systems take accents apart, so even the same letters may be spelled differently.
+    Some systems take accents apart, so even the same letters may be spelled differently. A link is
+    never taken: the file that it leads to has another name, and so its changes another queue.
     """
     try:
         names = os.listdir(path.parent)
     except OSError:
         return path  # whoever opens it gets the reason
     alike = [name for name in names if form(name) == form(path.name)]
-    return path.parent / alike[0] if len(alike) == 1 else path
+    if len(alike) != 1 or os.path.islink(path.parent / alike[0]):
+        return path
+    return path.parent / alike[0]

@@ -41,6 +41,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def must_be_file(mode: int) -> None:
+    """OSError for the mode of anything but a file: EISDIR for a folder, ENXIO for the rest."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
@@ -60,6 +61,7 @@ def decode(data: bytes, name: str, *, head: bytes | None = None) -> str:
 
 
 def _kind(head: bytes) -> str:
+    """What the beginning of a file that is no text says about it."""
     for beginning, kind in _KINDS:
         if head.startswith(beginning):
             return f"it is {kind}"

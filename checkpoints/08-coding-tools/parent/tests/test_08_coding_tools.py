@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import reprlib
 import shlex
 import shutil
 import signal
@@ -58,9 +59,14 @@ def refusal(function, *arguments, **options):
     """The sentence with which something is refused."""
     from pi_course.coding_tools.refusal import ToolRefused
 
-    with pytest.raises(ToolRefused) as refused:
+    try:
         function(*arguments, **options)
-    return str(refused.value)
+    except ToolRefused as refused:
+        return str(refused)
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 60
+    given = ", ".join(map(short.repr, arguments))
+    raise AssertionError(f"nothing was refused: {function.__name__}({given})")
 
 
 def limits(**changes):
@@ -122,6 +128,13 @@ def test_read_hides_bom_and_crlf_and_nothing_else(data, shown):
     assert (found.text, found.more) == (shown, False)
 
 
+def test_read_leaves_out_a_bom_at_the_very_start_only():
+    """On a later line the three bytes are a character, also where a window begins with them."""
+    data = BOM + b"a\n" + BOM + b"b\n"
+    assert window(data).text == "a\n\ufeffb\n"
+    assert window(data, offset=2).text == "\ufeffb\n"
+
+
 def test_read_gives_a_window_and_names_the_next_offset():
     """offset counts from 1. The note says which lines came and where to go on."""
     found = window(b"a\nb\nc\n", offset=2, limit=1)
@@ -143,18 +156,19 @@ def test_read_counts_no_line_after_the_last_newline(limit):
 @pytest.mark.parametrize(
     ("data", "offset", "lines"),
     [
-        (b"", 2, 0),
-        (b"a\nb\nc\n", 4, 3),
-        (b"a\nb", 3, 2),
-        (b"a\nb", 9, 2),
-        (b"ab\n" * 70_000, 70_001, 70_000),
+        (b"", 2, "0 lines"),
+        (b"a", 2, "1 line"),
+        (b"a\nb\nc\n", 4, "3 lines"),
+        (b"a\nb", 3, "2 lines"),
+        (b"a\nb", 9, "2 lines"),
+        (b"ab\n" * 70_000, 70_001, "70000 lines"),
     ],
-    ids=["empty", "newline-at-end", "none-at-end", "far", "large"],
+    ids=["empty", "one", "newline-at-end", "none-at-end", "far", "large"],
 )
 def test_read_behind_the_end_names_the_line_count(data, offset, lines):
     """An offset behind the last line is refused with the number of lines."""
     told = refusal(window, data, offset)
-    assert f"it has {lines} lines" in told
+    assert f"it has {lines}, and" in told
     assert f"offset {offset}" in told
 
 
@@ -201,7 +215,7 @@ def test_read_line_too_long_is_refused_with_a_way_out(ending):
     """A line that can't fit is refused; the sentence has a command for a part of it."""
     told = refusal(window, b"a\n" + b"x" * 513 + ending, 2, name="my file.js", bytes=512)
     assert told.startswith("my file.js: line 2 does not fit into 512 bytes")
-    assert "sed -n 2p 'my file.js' | head -c 1000" in told
+    assert told.endswith(" with bash: sed -n 2p < 'my file.js' | head -c 1000")
 
 
 def test_read_line_that_leaves_no_room_for_the_note_is_refused():
@@ -460,14 +474,23 @@ def test_paths_prefer_the_name_as_given(tmp_path):
     place, root, outside = workspace(tmp_path)
     (root / "a\u2019b").write_bytes(b"")
     (root / "a\u2018b").write_bytes(b"")
-    (root / "x\u2019y").symlink_to(outside / "secret.txt")
     (root / "link").symlink_to("sub/x'y")
     (root / "sub" / "x\u2019y").write_bytes(b"")
     for given in ("a\u2019b", "a'b", "none/a'b", "./notes.txt", "new.txt", "link"):
         assert place.spelled(given) == given
-    assert place.spelled("x'y") == "x\u2019y"
-    assert "leads out" in refusal(place.to_read, "x\u2019y")
     assert "leads out" in refusal(place.spelled, "../Projekt-alt/secret\uff0etxt")
+
+
+def test_paths_take_no_link_that_only_looks_the_same(tmp_path):
+    """It leads to a file with another name, and changes of that one have a queue of their own."""
+    place, root, _ = workspace(tmp_path)
+    (root / "x\u2019y").symlink_to("notes.txt")
+    (root / "e\u0301").symlink_to("notes.txt")
+    assert place.to_write("x\u2019y") == root / "notes.txt"
+    for given in ("x'y", "\u00e9"):
+        if not os.path.lexists(root / given):  # to some systems an accent apart is the same name
+            assert place.spelled(given) == given
+            assert place.to_write(given) == root / given
 
 
 def test_paths_to_write_take_no_other_file(tmp_path):
@@ -544,7 +567,44 @@ def test_write_replaces_in_one_step(tmp_path):
     assert seen == [(b"new", 0o640, b"old", tmp_path)]
 
 
-def test_write_that_fails_leaves_the_old_file(tmp_path):
+def test_write_is_on_the_disk_before_it_is_in_place(tmp_path):
+    """All bytes are synced before the rename, or a crash could leave an empty file there."""
+    from pi_course.coding_tools.write import replace_file
+
+    seen, before = [], sys.getprofile()
+
+    def watch(frame, event, function):
+        if event == "c_call" and function is os.fsync:
+            seen.append([file.read_bytes() for file in tmp_path.iterdir()])
+
+    def replace(temporary, target):
+        seen.append("in place")
+        os.replace(temporary, target)
+
+    sys.setprofile(watch)
+    try:
+        replace_file(tmp_path / "notes.txt", b"new", replace=replace)
+    finally:
+        sys.setprofile(before)
+    assert seen[:2] == [[b"new"], "in place"]
+
+
+def test_write_shares_its_temporary_file_with_nobody(tmp_path):
+    """Another program that writes the same file at the same time has another one."""
+    from pi_course.coding_tools.write import replace_file
+
+    path = tmp_path / "notes.txt"
+
+    def replace(temporary, target):
+        replace_file(path, b"theirs")
+        os.replace(temporary, target)
+
+    replace_file(path, b"ours", replace=replace)
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"ours", ["notes.txt"])
+
+
+@pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt], ids=["refused", "ended"])
+def test_write_that_fails_leaves_the_old_file(tmp_path, error):
     """If the last step fails, the old bytes stand and no temporary file is left."""
     from pi_course.coding_tools.write import replace_file
 
@@ -552,9 +612,9 @@ def test_write_that_fails_leaves_the_old_file(tmp_path):
     path.write_bytes(b"old")
 
     def refuse(temporary, target):
-        raise PermissionError(errno.EACCES, "no")
+        raise error
 
-    with pytest.raises(PermissionError):
+    with pytest.raises(error):
         replace_file(path, b"new", replace=refuse)
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["notes.txt"])
 
@@ -660,12 +720,13 @@ def test_queue_knows_a_file_by_all_its_names(tmp_path):
 
 
 def test_queue_takes_case_and_accents_for_one_name(tmp_path):
-    """On some disks these are the same file, so they wait for each other everywhere."""
+    """On some disks these are the same file, and edit takes one that looks like the other."""
     from pi_course.coding_tools.mutation_queue import file_key
 
     keys = {file_key(tmp_path / name) for name in ("Caf\u00e9", "cafe\u0301", "CAF\u00c9")}
     assert len(keys) == 1
     assert file_key(tmp_path / "cafe") not in keys
+    assert file_key(tmp_path / "Bob\u2019s") == file_key(tmp_path / "Bob's")
 
 
 def test_queue_does_not_block_other_files(tmp_path):
@@ -1480,7 +1541,8 @@ def test_bash_reports_progress_up_to_the_cap(tmp_path):
     heard = []
     code = "import os\nfor n in range(9): os.write(1, b'x' * 500)"
     bash(tmp_path, python(code), context=tool_context(report=heard.append), bytes=2000)
-    assert "".join(heard) == "x" * 2000
+    shown = "".join(heard)
+    assert (len(shown), set(shown)) == (2000, {"x"})
 
 
 def aborting_at(text):
@@ -1607,6 +1669,30 @@ def test_bash_abort_is_told(tmp_path):
         return await bash_in(tmp_path, "sleep 60", context=tool_context(controller.signal))
 
     assert texts(run(without_a_reason())) == ["(no output)", "Command aborted"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("a\nb\r\n c\u2028d", "a b c d"),
+        ("x" * 999, "x" * 200),
+        (SMILE * 999, SMILE * 50),
+        ("ab" + SMILE * 999, "ab" + SMILE * 49),
+        ("\ud83d x", "\ufffd x"),
+    ],
+    ids=["lines", "long", "four-bytes", "cut-between-characters", "half-a-character"],
+)
+def test_bash_abort_reason_takes_one_short_line(tmp_path, reason, told):
+    """A reason may be any text. Its first 200 bytes are told, and the output keeps its room."""
+    from pi_course.abort import AbortController
+
+    controller = AbortController()
+    context = tool_context(controller.signal, lambda piece: controller.abort(reason))
+    (tmp_path / "lines").write_bytes(b"line\n" * 9)  # which come in one piece
+    output = bash(tmp_path, "cat lines; exec sleep 60", context=context, lines=5, bytes=600)
+    shown = "\n".join(block.text.removesuffix("\n") for block in output.content)
+    assert shown.endswith(f"]\nCommand aborted: {told}")
+    assert (shown.count("\n") + 1, len(shown.encode()) <= 600) == (5, True)
 
 
 def test_bash_aborted_before_does_not_run(tmp_path):
@@ -1737,7 +1823,12 @@ def test_bash_group_ends_where_no_list_is_to_be_had(tmp_path):
 
 
 def test_bash_group_signals_no_stranger(tmp_path):
-    """A number can be somebody else's by now: the session is looked at right before the signal."""
+    """A number can be somebody else's by now: the session is looked at right before the signal.
+
+    And whoever asks for his own session by mistake gets nobody to signal.
+    """
+    from pi_course.coding_tools.process_group import living_in
+
     stranger = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
 
     async def main():
@@ -1747,6 +1838,7 @@ def test_bash_group_signals_no_stranger(tmp_path):
     try:
         assert run(main()) == 137
         assert gone(stranger.pid, 0.02) is False
+        assert living_in(os.getsid(0)) == []
     finally:
         stranger.kill()
         stranger.wait()
@@ -1767,6 +1859,29 @@ def test_bash_group_is_not_waited_for_without_limit(tmp_path):
 
     assert run(main()) == (None, 4)
     assert Unkillable.made.is_reaped_in_the_end() is True
+
+
+def test_bash_group_is_reaped_when_its_end_is_cancelled(tmp_path):
+    """A second cancellation comes while the first one waits for the group: no zombie is left."""
+    asked = []
+
+    async def main():
+        def living_in(session):
+            asked.append(session)
+            task.cancel()
+            return [session]
+
+        group = group_of(tmp_path, "exec /bin/sleep 60", living_in=living_in)
+        task = asyncio.create_task(group.end())
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert run(main()) is True
+    for thread in threading.enumerate():
+        if thread.name == "pi-course-bash":
+            thread.join(2)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(asked[0], os.WNOHANG)
 
 
 @pytest.mark.parametrize(
@@ -1955,6 +2070,15 @@ def test_tools_say_what_they_did(tmp_path):
     assert wrote.details == {"bytes": 12, "created": True}
     assert read.details == {"firstLine": 1, "lastLine": 1, "nextOffset": None}
     assert changed.details["diff"].endswith("-hello world\n+hello durable\n")
+
+
+def test_tools_read_names_a_command_that_works(tmp_path):
+    """bash gives the part of the long line that read says it would, whatever the name."""
+    registry = tools(tmp_path)
+    for name in ("-x", "my file.js"):
+        (tmp_path / name).write_bytes(b"a\n" + b"x" * 99_999)
+        command = said(use(registry, "read", path=name, offset=2)).partition("with bash: ")[2]
+        assert said(use(registry, "bash", command=command)) == "x" * 1000
 
 
 def test_tools_read_puts_the_note_into_a_block_of_its_own(tmp_path):
@@ -2327,6 +2451,27 @@ def test_tools_without_a_sandbox_do_not_pretend(tmp_path):
     broken.chmod(0o755)
     with pytest.raises(SandboxUnavailable, match="does not work here: no namespaces"):
         sandboxed(tmp_path, which=lambda name: str(broken))
+
+
+def test_tools_with_a_sandbox_check_paths_as_well(tmp_path, monkeypatch):
+    """bash runs behind bwrap, here a stand-in. The other tools do not, and stay inside."""
+    _, root, outside = workspace(tmp_path)
+    stand_in = tmp_path / "bwrap"
+    stand_in.write_bytes(
+        b'#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nBOXED=yes exec "$@"\n'
+    )
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    registry, before = tools(root, containment="sandbox"), tree(outside)
+    path = str(outside / "secret.txt")
+    results = [
+        use(registry, "read", path=path),
+        use(registry, "write", path=path, content="x"),
+        use(registry, "edit", path=path, edits=[change("secret", "x")]),
+    ]
+    assert ["leads out of the workspace" in said(one) for one in results] == [True] * 3
+    assert tree(outside) == before
+    assert said(use(registry, "bash", command="echo $BOXED")) == "yes\n"
 
 
 def test_tools_in_a_sandbox(tmp_path):

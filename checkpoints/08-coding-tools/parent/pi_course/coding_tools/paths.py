@@ -58,6 +58,7 @@ def must_be_there(root: Path) -> None:
 def spelled_on_disk(path: Path, form: Callable[[str], str]) -> Path:
     """The one neighbour whose name has the same form as that of `path`, or `path` itself.
 
-    Some systems take accents apart, so even the same letters may be spelled differently.
+    Some systems take accents apart, so even the same letters may be spelled differently. A link is
+    never taken: the file that it leads to has another name, and so its changes another queue.
     """
     raise NotImplementedError("Lab 8.2: spelled_on_disk()")

@@ -30,7 +30,12 @@ def exit_handle(pid: int) -> int | None:
 
 
 def living_in(session: int) -> list[int] | None:
-    """The processes of a session, without the dead; None where there is no /proc to look into."""
+    """The processes of a session, without the dead; None where there is no /proc to look into.
+
+    Nobody of our own session is ever listed: who is listed may be killed.
+    """
+    if session == os.getsid(0):
+        return []
     try:
         names = os.listdir("/proc")
     except OSError:

@@ -35,6 +35,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def must_be_file(mode: int) -> None:
+    """OSError for the mode of anything but a file: EISDIR for a folder, ENXIO for the rest."""
     raise NotImplementedError("Lab 8.1: must_be_file()")
 
 
@@ -44,4 +45,5 @@ def decode(data: bytes, name: str, *, head: bytes | None = None) -> str:
 
 
 def _kind(head: bytes) -> str:
+    """What the beginning of a file that is no text says about it."""
     raise NotImplementedError("Lab 8.1: _kind()")

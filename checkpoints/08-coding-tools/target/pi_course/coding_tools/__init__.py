@@ -29,7 +29,7 @@ def create_coding_tools(
     """read, write, edit and bash for a folder. May be made outside of any event loop.
 
     "workspace" keeps read, write and edit inside the folder, and leaves bash free: a guardrail.
-    "sandbox" isolates bash as well, and raises SandboxUnavailable where that can't be done.
+    "sandbox" does that and isolates bash; SandboxUnavailable is raised where that can't be done.
     "unrestricted" lets all of them go anywhere. `environment` is added to the few variables that
     commands get.
     """

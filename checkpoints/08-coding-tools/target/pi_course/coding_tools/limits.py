@@ -1,4 +1,4 @@
-"""How much a tool may give back, take in and wait for. Each limit counts its own notes."""
+"""How much a tool may give back, take in and wait for."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ SMALLEST_BYTES = 512  # below it not even the note about what is missing would f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    lines: int = 2000  # of one result
-    bytes: int = 50 * KIB  # of one result, in UTF-8
+    lines: int = 2000  # of one result; bash counts its notes, read the file's lines only
+    bytes: int = 50 * KIB  # of one result, in UTF-8, its notes included
     file_bytes: int = 16 * KIB * KIB  # of a file that edit takes into memory
     output_bytes: int = 4 * KIB * KIB * KIB  # that a command may write before it is ended
     seconds: float = 120.0  # for a command that names no time-out

@@ -49,6 +49,7 @@ class OutputPipe:
             await asyncio.wait([self.ended], timeout=min(idle, left))
 
     def close(self) -> None:
+        """Take what still lies in the pipe with one last read, and close both ends."""
         self.started()
         if not self.ended.done():
             self._read()  # what lies in the pipe, and no more: who still writes may never stop

@@ -74,7 +74,8 @@ def read_window(
         lines.append(line)
         size += len(line)
     if offset > 1 and not lines and not more:
-        raise ToolRefused(f"{name}: it has {passed} lines, and offset {offset} is behind them")
+        lines_there = "1 line" if passed == 1 else f"{passed} lines"
+        raise ToolRefused(f"{name}: it has {lines_there}, and offset {offset} is behind the end")
     while lines and more and size + 1 + len(_note(offset, offset + len(lines) - 1)) > limits.bytes:
         size -= len(lines.pop())
     if more and not lines:
@@ -108,7 +109,7 @@ def _called(name: str) -> str:
 
 
 def _line_too_long(name: str, number: int, limits: Limits) -> ToolRefused:
-    command = f"sed -n {number}p {shlex.quote(name)} | head -c 1000"
+    command = f"sed -n {number}p < {shlex.quote(name)} | head -c 1000"  # a name may begin with -
     return ToolRefused(
         f"{name}: line {number} does not fit into {limits.bytes} bytes, the most that read gives."
         f" Take a part of it with bash: {command}"

@@ -69,6 +69,7 @@ def _file_at(path: Path) -> os.stat_result | None:
 
 
 def _dress(descriptor: int, before: os.stat_result) -> None:
+    """Give an open file the owner, where the system allows it, and the mode of the old one."""
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # last: a new owner takes bits away
