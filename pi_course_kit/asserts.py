@@ -17,7 +17,7 @@ import importlib.util
 import marshal
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -34,7 +34,8 @@ VIEWS = (type(_EMPTY.keys()), type(_EMPTY.items()))
 DEEP = 50  # no test expects more levels
 
 # Under names of their own: learner code may have replaced the built-in ones.
-_type, _isinstance, _len, _zip, _any, _all = type, isinstance, len, zip, any, all
+_type, _len, _zip, _any, _all = type, len, zip, any, all
+_isinstance: Callable[[object, Any], bool] = isinstance
 _list, _tuple, _dict, _mapping, _cast = list, tuple, dict, Mapping, cast
 _frame = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
@@ -114,7 +115,7 @@ def _element(left: Any, right: Any, own: bool, depth: int) -> bool:
 def _of_sets(left: Any, right: Any, depth: int) -> bool:
     if not _isinstance(left, SETS):
         return _isinstance(left, VIEWS)
-    rules: Any = set if _isinstance(left, set) else frozenset
+    rules = _cast(Any, set if _isinstance(left, set) else frozenset)
     if rules.__len__(left) != _len(right):
         return False
     mine: list[Any] = _list(rules.__iter__(left))
