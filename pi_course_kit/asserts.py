@@ -118,7 +118,7 @@ def _of_sets(left: Any, right: Any, depth: int) -> bool:
     rules = _cast(Any, set if _isinstance(left, set) else frozenset)
     if rules.__len__(left) != _len(right):
         return False
-    mine: list[Any] = _list(rules.__iter__(left))
+    mine = _cast("list[Any]", _list(rules.__iter__(left)))
     if _type(left) in SETS and _all(_type(one) in PLAIN for one in mine):
         return True  # nothing in it has rules of its own
     return _all(_any(_element(one, other, True, depth + 1) for other in right) for one in mine)
