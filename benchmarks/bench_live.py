@@ -74,9 +74,9 @@ class Page:
         self.settled = 0.0  # when the last display of the last cell came
 
     def run(self, code: str) -> str:
-        """Run a cell; what it printed."""
+        """Run a cell; what its last expression is. Printed text may come late on a busy machine."""
         request = self._client.execute(code)
-        printed = ""
+        value = ""
         while True:
             message = self._client.get_iopub_msg(timeout=120)
             content = message["content"]
@@ -85,13 +85,13 @@ class Page:
                     self._ask(content["comm_id"])
                 case "display_data":
                     self.settled = time.time()
-                case "stream":
-                    printed += content["text"]
+                case "execute_result":
+                    value = content["data"]["text/plain"]
                 case "error":
                     raise RuntimeError("\n".join(content["traceback"]))
                 case "status" if message["parent_header"].get("msg_id") == request:
                     if content["execution_state"] == "idle":
-                        return printed
+                        return value
                 case _:
                     pass
 
@@ -127,12 +127,12 @@ def in_a_kernel() -> Iterator[Row]:
             live: list[float] = []
             bare: list[float] = []
             for _ in range(ROUNDS):
-                said = page.run(f"print(json.dumps([await cost(live(stream({deltas}))), last]))")
+                said = page.run(f"[await cost(live(stream({deltas}))), last]")
                 spent, last = json.loads(said)
                 live.append(spent / deltas * 1e6)
                 if deltas == max(SIZES):
                     settled.append((page.settled - last) * 1e3)
-                bare.append(float(page.run(f"print(await cost(bare({deltas})))")) / deltas * 1e6)
+                bare.append(float(page.run(f"await cost(bare({deltas}))")) / deltas * 1e6)
             per_delta[deltas] = statistics.median(live)
             floor = ("bare async for", statistics.median(bare))
             yield compared(f"live view, {deltas} deltas", per_delta[deltas], "us/delta", floor)

@@ -8,6 +8,7 @@ exception does not help.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import types
@@ -17,10 +18,10 @@ from threading import get_ident
 from typing import Any
 
 from pi_course_kit.limits import ForkCount
+from pi_course_kit.reach import FRAMES, NEEDLESS
 
 KIT = "pi_course_kit"
 ALONE = "it must stand on its own, without the course's kit"
-NO_PART = "no chapter needs it, and what reaches into the check itself can't be judged by it"
 MOST = 20  # refusals that are written down
 
 READS = frozenset(("open", "os.listdir", "os.scandir", "os.chdir", "os.link", "os.symlink"))
@@ -41,7 +42,7 @@ NOBODY = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._current_frames sys.addaudithook "
     "sys._current_exceptions".split()
 )
-FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())
+SEEN = FRAMES | {"sys._getframe"}
 # What they start is not watched.
 IMPORTS = frozenset(("multiprocessing", "_posixsubprocess", "_interpqueues"))
 INTERPRETERS = frozenset(("_interpreters", "_xxsubinterpreters"))  # asyncio brings one along
@@ -95,9 +96,10 @@ class Audit:
         self._inside: set[int] = set()  # threads in which this class itself looks at a frame
 
     def start(self) -> None:
-        for name in [name for name in sys.modules if name.split(".")[0] == KIT]:
-            # Found there, `import pi_course_kit` would not be audited.
-            del sys.modules[name]
+        for name in [*sys.modules]:
+            if name.split(".")[0] in (KIT, *INTERPRETERS):
+                # Found there, its import would not be audited.
+                del sys.modules[name]
         sys.addaudithook(self._hook)
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
@@ -113,9 +115,9 @@ class Audit:
             self._forks.add()
         elif event in NOBODY:
             if not self._caller(2).startswith(self._places.tests):
-                self.refuse(f"uses {event}: {NO_PART}")
+                self.refuse(f"uses {event}: {NEEDLESS}")
         elif event.startswith("ctypes.") and self._is_learners(self._caller(2)):
-            self.refuse(f"uses {event}: {NO_PART}")
+            self.refuse(f"uses {event}: {NEEDLESS}")
 
     def refuse(self, what: str) -> None:
         """Write a refusal down and raise it; `what` ends a sentence that begins "your code"."""
@@ -141,13 +143,14 @@ class Audit:
         elif event == "exec":
             file = args[0].co_filename
             if file[:1] != "<" and self._is_learners(file) and not self._checked(file):
-                self.refuse(f"runs {_tail(file)} past the import system: {NO_PART}")
+                self.refuse(f"runs {_tail(file)} past the import system: {NEEDLESS}")
         caller = self._caller(3)
         # Whoever was told to; but types.coroutine() swaps the code of what it marks.
         if event == "__code__" and caller != types.__file__:
-            self.refuse(f"changes the code of a function: {NO_PART}")
-        if self._is_learners(caller):
-            self.refuse(f"uses {event}: {NO_PART}")
+            self.refuse(f"changes the code of a function: {NEEDLESS}")
+        # inspect looks at a frame only for whoever asked it to.
+        if self._is_learners(caller) or (event in SEEN and caller == inspect.__file__):
+            self.refuse(f"uses {event}: {NEEDLESS}")
 
     def _caller(self, depth: int) -> str:
         """The file of the code that is `depth` calls up from here."""
@@ -161,6 +164,13 @@ class Audit:
         finally:
             self._inside.discard(me)
 
+    def _importer(self) -> str:
+        """The file of the code that imports; between it and us may stand Python's own."""
+        depth = 4
+        while (file := self._caller(depth)).startswith("<frozen importlib"):
+            depth += 1
+        return file
+
     def _is_learners(self, file: str) -> bool:
         if file.startswith(self._places.folder):
             return True
@@ -173,9 +183,9 @@ class Audit:
         elif name == "unittest.mock":
             self.refuse("imports unittest.mock: a mock can be equal to whatever is expected")
         elif root in IMPORTS and not self._programs:
-            self.refuse(f"imports {root}: {NO_PART}")
-        elif root in INTERPRETERS and self._is_learners(self._caller(3)):
-            self.refuse(f"imports {root}: {NO_PART}")
+            self.refuse(f"imports {root}: {NEEDLESS}")
+        elif root in INTERPRETERS and self._is_learners(self._importer()):
+            self.refuse(f"imports {root}: {NEEDLESS}")
 
     # Files and programs
 

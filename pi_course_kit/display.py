@@ -11,7 +11,7 @@ import re
 from typing import Any, cast
 
 TAGS = ("role", "type")  # they say what the rest is
-ADDRESS = re.compile(r" at 0x[0-9a-f]+|(?<=Task-)\d+")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+|(?<=Task-)\d+| running at [^>\n]+:\d+")
 
 
 def shown(value: object) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import select
 import shutil
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,7 @@ from pi_course_kit.audit import Audit, Places, real_folder
 from pi_course_kit.limits import ForkCount, Limits
 from pi_course_kit.reach import reached
 from pi_course_kit.records import recorder
-from pi_course_kit.source import PackageFinder
+from pi_course_kit.source import MOST_BYTES, PACKAGE, PackageFinder
 from pi_course_kit.witness import CANARY, Witness
 
 OFF = (
@@ -99,7 +101,8 @@ class Guard:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         files = [Path(test) for test in (*self._job["tests"], _canary())]
-        sys.meta_path.insert(0, TestFinder(files, session.config))
+        self._tests = TestFinder(files, session.config)
+        sys.meta_path.insert(0, self._tests)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -108,6 +111,7 @@ class Guard:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.ran = True
+        self._tests.forget()
         _preload(("resource", *self._job["preload"]))
         self.witness.prepare(session.items)
         # Objects that stand in the permanent generation are not copied by a child's collector.
@@ -159,8 +163,12 @@ class Guard:
             programs=self._job["programs"],
         )
 
+        before, began = _code(root), time.time()
+
         def looked(path: str, data: bytes, sha256: str) -> None:
             write("loaded", path=path, sha256=sha256)
+            if _is_written(root / path, before.get(path), sha256, began):
+                audit.refuse(f"runs {path}, which was written after the tests began: check again")
             if what := reached(data, path):
                 audit.refuse(what)
 
@@ -171,7 +179,7 @@ class Guard:
         try:
             self.witness.run(items, write, forked, root, Limits(**run["limits"]))
         except BaseException as error:  # only code that was patched gets here
-            self.witness.crashed(error)
+            write("crashed", error=f"{type(error).__name__}: {error}", broken=self.witness.mended())
             code = 1
         with contextlib.suppress(Exception):
             sys.stdout.flush()
@@ -245,6 +253,27 @@ class NoDebugger(Exception):
 
 def _no_debugger(*_args: object, **_kwargs: object) -> None:
     raise NoDebugger
+
+
+def _code(root: Path) -> dict[str, str]:
+    """Each file of the package with its hash: what runs must be what was there."""
+    found: dict[str, str] = {}
+    for file in (root / PACKAGE).rglob("*.py"):
+        with contextlib.suppress(OSError):
+            if file.is_file() and file.stat().st_size <= MOST_BYTES:
+                text = file.read_bytes()
+                found[file.relative_to(root).as_posix()] = hashlib.sha256(text).hexdigest()
+    return found
+
+
+def _is_written(file: Path, before: str | None, now: str, began: float) -> bool:
+    """Whether a file is another one than when the run began."""
+    if before is not None:
+        return before != now
+    try:
+        return file.stat().st_ctime > began  # else it lies behind a link to a folder
+    except OSError:
+        return True
 
 
 def _lines(descriptor: int) -> TextIO:

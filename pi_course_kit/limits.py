@@ -67,6 +67,11 @@ class Alarm:
             self._armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def put_off(self, seconds: float) -> None:
+        """Ring that long from now: something has come of what runs."""
+        if self._armed and not self.struck:
+            signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+
     def _ring(self, _number: int, frame: FrameType | None) -> None:
         if not self._armed:
             return

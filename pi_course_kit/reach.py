@@ -21,20 +21,21 @@ MODULES = {
     **dict.fromkeys(
         (
             "__main__ builtins gc ctypes _ctypes importlib _imp runpy marshal bdb multiprocessing "
-            "_posixsubprocess _interpreters _xxsubinterpreters"
+            "_posixsubprocess _interpreters _xxsubinterpreters pkgutil pydoc"
         ).split(),
         NEEDLESS,
     ),
     "pdb": DEBUGGER,
 }
-OF_SYS = set(
-    "modules meta_path path_hooks settrace setprofile addaudithook monitoring "
-    "_getframe _current_frames _current_exceptions".split()
-)
-ATTRIBUTES = set(
-    "tb_frame f_back f_locals f_globals gi_frame cr_frame ag_frame currentframe walk_tb walk_stack "
+OF_SYS = {"modules", "monitoring"}  # common words, that count only of sys
+FRAMES = frozenset("tb_frame gi_frame cr_frame ag_frame".split())  # audited as well
+ATTRIBUTES = FRAMES | set(
+    "f_back f_locals f_globals currentframe walk_tb walk_stack "
+    "getargvalues getinnerframes getouterframes getclosurevars getmodule get_stack "
+    "getgeneratorlocals getcoroutinelocals "
     "__code__ __globals__ __closure__ __subclasses__ __loader__ __spec__ __builtins__ "
-    "_interpreters".split()
+    "meta_path path_hooks settrace setprofile addaudithook "
+    "_getframe _current_frames _current_exceptions _interpreters".split()
 )
 NAMES = {"__loader__", "__spec__", "__builtins__", "__import__"}
 WORDS = re.compile(rf"\b({'|'.join({*MODULES, *OF_SYS, *ATTRIBUTES, *NAMES})})\b")
@@ -51,7 +52,8 @@ def reached(data: bytes, file: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # running the file says it, and says it better
     nodes: list[Any] = list(ast.walk(tree))
-    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node))
+    sys = {"sys", *_names_of_sys(nodes)}
+    found = sorted((int(node.lineno), what) for node in nodes for what in _what(node, sys))
     if not found:
         return None
     line, what = found[0]  # the first one in the file
@@ -59,23 +61,36 @@ def reached(data: bytes, file: str) -> str | None:
     return f"{what} at {file}:{line}: {why}. Take that out"
 
 
-def _what(node: Any) -> Iterator[str]:
-    """How a statement or expression uses such a name."""
+def _names_of_sys(nodes: list[Any]) -> Iterator[str]:
+    """What else the file calls it: s after `import sys as s`."""
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (
+                alias.asname for alias in node.names if alias.name == "sys" and alias.asname
+            )
+
+
+def _what(node: Any, sys: set[str]) -> Iterator[str]:
+    """How a statement or expression uses such a name; `sys` are the names of that module."""
     match node:
-        case ast.Import(names=names):
-            roots = [alias.name.partition(".")[0] for alias in names]
+        case ast.Import(names=imported):
+            roots = [alias.name.partition(".")[0] for alias in imported]
             yield from (f"imports {root}" for root in roots if root in MODULES)
-        case ast.ImportFrom(module=str(module), level=0, names=names):
+        case ast.ImportFrom(module=str(module), level=0, names=imported):
             root = module.partition(".")[0]
             if root in MODULES:
                 yield f"imports {root}"
             banned = ATTRIBUTES | OF_SYS if root == "sys" else ATTRIBUTES
-            yield from (f"uses {root}.{alias.name}" for alias in names if alias.name in banned)
-        case ast.Attribute(value=ast.Name(id="sys"), attr=name) if name in OF_SYS:
+            yield from (f"uses {root}.{alias.name}" for alias in imported if alias.name in banned)
+        case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name) if (
+            owner in sys and name in ATTRIBUTES | OF_SYS
+        ):
             yield f"uses sys.{name}"
         case ast.Attribute(attr=name) if name in ATTRIBUTES:
             yield f"uses {name}"
         case ast.Name(id=name) if name in NAMES:
+            yield f"uses {name}"
+        case ast.Constant(value=str(name)) if name in ATTRIBUTES:
             yield f"uses {name}"
         case _:
             pass

@@ -78,11 +78,16 @@ def labs(chapter: Checkpoint) -> dict[str, str]:
 
 
 class Checker:
-    """Checks practice folders of one chapter, as often as wanted, from one warm guard."""
+    """Checks practice folders of one chapter, as often as wanted, from one warm guard.
 
-    def __init__(self, chapter: Checkpoint, *, preload: Sequence[str] = ()) -> None:
+    `session` is one that is there already; leaving the checker closes it all the same.
+    """
+
+    def __init__(
+        self, chapter: Checkpoint, *, preload: Sequence[str] = (), session: Session | None = None
+    ) -> None:
         self.chapter = chapter
-        self.session = Session([test_path(chapter)], preload=preload)
+        self.session = session or Session([test_path(chapter)], preload=preload)
 
     def __enter__(self) -> Checker:
         return self

@@ -89,7 +89,11 @@ class Seal:
             found.extend(name for part in self._parts for name in part.changed())
         for home, names in self._tests:
             if _len(home) != _len(names):
-                found.extend(f"{home.get('__name__')}.{name}" for name in home if name not in names)
+                found.extend(
+                    f"{home.get('__name__')}.{name}"
+                    for name in home
+                    if name not in names and not name.startswith(LAZY)
+                )
         found.extend(
             "the plugins of pytest" for hook, kept in self._hooks if _plugins(hook) != kept
         )

@@ -42,6 +42,18 @@ sys.exit(code)
 CAN_FORK = sys.platform != "win32"
 
 
+def child_environment(**added: str) -> dict[str, str]:
+    """What a process that runs learner code inherits: no key, and nothing that bends Python."""
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if (not name.startswith(("PYTHON", "PYTEST")) or name in KEPT)
+        and not name.upper().endswith(SECRET)
+    }
+    # Few arenas, else each thread reserves address space that the memory limit counts.
+    return passed | {"MALLOC_ARENA_MAX": "2"} | added
+
+
 class Session:
     """A guard that has collected `tests`, for runs on one folder after another.
 
@@ -152,14 +164,6 @@ class Session:
 
     def _start(self, output: int | None = None) -> subprocess.Popen[bytes]:
         """`output` takes what the child prints, where it watches over itself no run."""
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if (not name.startswith(("PYTHON", "PYTEST")) or name in KEPT)
-            and not name.upper().endswith(SECRET)
-        }
-        # One arena, else each thread reserves address space that the memory limit counts.
-        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "MALLOC_ARENA_MAX": "2"}
         log = self.home / "guard.log"
         try:
             with log.open("ab") as errors:
@@ -169,7 +173,7 @@ class Session:
                     stdout=subprocess.PIPE if output is None else output,
                     stderr=errors if output is None else output,
                     cwd=self.home,
-                    env=environment,
+                    env=child_environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"),
                     start_new_session=CAN_FORK,
                 )
         except OSError as error:

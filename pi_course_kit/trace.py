@@ -19,21 +19,21 @@ import os
 import re
 import select
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_OPTIMIZED
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
-from typing import Any
+from types import CodeType, FrameType, ModuleType, TracebackType
+from typing import Any, NoReturn
 
 from pi_course_kit import source
 from pi_course_kit.display import shown
 from pi_course_kit.limits import Alarm, ForkCount, Limits, Memory, TimeIsUp
 
 FILE = "<scenario>"
-WAIT_SECONDS = 3.0  # that a scenario may wait for something that never comes
+NAME = "scenario"  # of the module that its code runs as
+WAIT_SECONDS = 3.0  # that a scenario may wait without a value
 CLOCK = 1_000.0  # time.time() of every scenario: it stands still, so that times are equal
 MOST = 1000  # values of one scenario
 STEPS = 4000  # of the way to one value, kept
@@ -59,6 +59,8 @@ class Way:
 
     def __init__(self, root: Path, given: Sequence[str] = ()) -> None:
         self._root = str(root) + os.sep
+        home = re.escape(os.getcwd())
+        self._home = re.compile(f"{home}/|{home}", re.IGNORECASE)  # in which the scenario works
         self._package = os.path.join(self._root, source.PACKAGE) + os.sep
         self._given_files = frozenset(given)
         self._raised: dict[FrameType, str] = {}
@@ -108,7 +110,9 @@ class Way:
         return next(iter([*own, *places]), None)
 
     def short(self, text: str) -> str:
-        return text.replace(self._root, "")
+        """Without the folders of this run, which are others each time."""
+        text = text.replace(self._root, "")
+        return self._home.sub(lambda found: "" if found[0].endswith("/") else ".", text)
 
     def _text(self, value: object) -> str:
         text = self.short(shown(value))
@@ -205,18 +209,20 @@ def _operation(frame: FrameType) -> str:
 class Recorder:
     """The `trace` of a scenario, and the file that its values go to."""
 
-    def __init__(self, path: Path, way: Way) -> None:
+    def __init__(self, path: Path, way: Way, alive: Callable[[], None]) -> None:
         self._file = path.open("a", encoding="utf-8", newline="\n")
         self._way = way
-        self._count = 0
+        self._alive = alive
+        self.count = 0
 
     def __call__(self, value: object) -> None:
         self._way.stop()
-        self._count += 1
-        if self._count > MOST:
+        self.count += 1
+        if self.count > MOST:
             raise TooMuch
         error = value if isinstance(value, BaseException) else None
         self.write("value", shown(value), sys._getframe(1).f_lineno, error)  # pyright: ignore[reportPrivateUsage]
+        self._alive()
         self._way.start()
 
     def write(
@@ -242,31 +248,28 @@ def play(job: Mapping[str, Any]) -> None:
     source.serve(root, job["brings"], job["owner"])
     time.time = lambda: CLOCK
     way = Way(root, job["given"])
-    trace = Recorder(Path(job["records"]), way)
     rang: list[Place | None] = []
 
     def where(frame: FrameType | None) -> str:
         rang.append(way.place(frame))
         return ""
 
-    names: dict[str, Any] = {"__name__": "scenario"}
+    module = sys.modules[NAME] = ModuleType(NAME)  # where pydantic looks for the names of types
     memory = Memory(limits.memory_bytes)
     alarm = Alarm(where)
+    trace = Recorder(Path(job["records"]), way, lambda: alarm.put_off(limits.test_seconds))
     try:
         with alarm.ring_after(limits.test_seconds):
             # A function from a notebook may name types in its annotations that are not here.
             flags = __future__.annotations.compiler_flag
-            exec(compile(job["code"], FILE, "exec", flags, dont_inherit=True), names)
-            asyncio.run(_limited(names[job["name"]], trace, way))
+            exec(compile(job["code"], FILE, "exec", flags, dont_inherit=True), vars(module))
+            asyncio.run(_limited(vars(module)[job["name"]], trace, way))
         if alarm.struck:  # and swallowed
             raise TimeIsUp
         trace.write("end", "")
     except TimeIsUp:
         way.stop()
         trace.write("hangs", "", at=rang[0] if rang else None)
-    except _Waited:
-        way.stop()
-        trace.write("waits", "")
     except TooMuch:
         trace.write("floods", "")
     except BaseException as error:
@@ -275,18 +278,24 @@ def play(job: Mapping[str, Any]) -> None:
         trace.write("raises", shown(error), _scenario_line(error), error)
 
 
-class _Waited(BaseException):
-    """Nothing came any more."""
-
-
 async def _limited(scenario: Callable[..., Any], trace: Recorder, way: Way) -> None:
     task = asyncio.ensure_future(scenario(trace))
     way.start()
-    done, _ = await asyncio.wait({task}, timeout=WAIT_SECONDS)
+    count = -1
+    while not task.done() and count != trace.count:
+        count = trace.count
+        await asyncio.wait({task}, timeout=WAIT_SECONDS)
     way.stop()
-    if not done:
-        raise _Waited
+    if not task.done():
+        trace.write("waits", "")
+        _leave()  # what waits for ever may not end when it is cancelled, either
     task.result()
+
+
+def _leave() -> NoReturn:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os._exit(0)
 
 
 def _scenario_line(error: BaseException) -> int:
@@ -313,9 +322,7 @@ def _watched(job: Mapping[str, Any]) -> dict[str, Any]:
 
     def child() -> None:
         play(job)
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        os._exit(0)
+        _leave()
 
     supervisor = Supervisor(0, lambda: bool(select.select([0], [], [], 0)[0]))
     limits, forks = Limits(**job["limits"]), ForkCount()
@@ -330,14 +337,11 @@ def main() -> int:
         if not data:
             return 2
         line += data
-    with tempfile.TemporaryDirectory(prefix="pi-course-") as folder:
-        os.chdir(folder)
-        job = json.loads(line)
-        if job["fork"]:
-            os.write(1, json.dumps(_watched(job)).encode())
-        else:
-            play(job)
-        os.chdir(os.pardir)  # else Windows could not delete it
+    job = json.loads(line)
+    if job["fork"]:
+        os.write(1, json.dumps(_watched(job)).encode())
+    else:
+        play(job)
     return 0
 
 

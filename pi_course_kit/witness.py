@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, cast
 
 import pytest
 
+from pi_course_kit.asserts import NOT_RUN, ended
 from pi_course_kit.explain import Explainer, function_of, show, show_pair
 from pi_course_kit.limits import Alarm, ForkCount, Limits, Memory, TimeIsUp
 from pi_course_kit.records import Write
@@ -41,7 +42,8 @@ class Witness:
     __slots__ = (
         "__weakref__",
         "_alarm",
-        "_broken",
+        "_changed",
+        "_codes",
         "_compared",
         "_explainer",
         "_facts",
@@ -53,7 +55,6 @@ class Witness:
         "_seal",
         "_seconds",
         "_trees",
-        "_write",
     )
 
     def __init__(self, forks: ForkCount) -> None:
@@ -64,7 +65,9 @@ class Witness:
         self._phases: list[tuple[str, str]] = []
         self._facts: dict[str, Any] = {}
         self._seal = Seal(())
+        self._changed: list[str] = []
         self._objects: dict[str, object] = {}
+        self._codes: dict[str, CodeType] = {}
         self._memory: Memory | None = None
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
@@ -75,7 +78,8 @@ class Witness:
         ]
         self._seal = Seal((module.obj for module in modules if module is not None), hooks)
         for item in items:
-            self._objects[item.nodeid] = getattr(item, "obj", None)
+            self._objects[item.nodeid] = function = getattr(item, "obj", None)
+            self._codes[item.nodeid] = cast(Any, function).__code__
             _ = item.location  # cached: computed here, and not in each child
             # pytest's report of a failure is never shown, and formatting it costs more than a test.
             item.repr_failure = _one_line  # pyright: ignore[reportAttributeAccessIssue]
@@ -88,9 +92,11 @@ class Witness:
         root: Path,
         limits: Limits,
     ) -> None:
-        """Run `items`, the canary last, and write the end."""
-        self._write = write
-        self._broken = self._seal.broken
+        """Run `items`, the canary last, and write the end.
+
+        What decides is held by this call alone: of an object that pytest holds it could be taken.
+        """
+        seal, was_ended, codes = self._seal, ended, dict(self._codes)
         self._limits = limits
         self._explainer = Explainer(root)
         exit_now = os._exit
@@ -113,7 +119,14 @@ class Witness:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if forked():
                 exit_now(0)
-            outcome = self._outcome()
+            outcome, unasked = self._outcome(), was_ended(codes[item.nodeid])
+            if outcome == "passed" and unasked:
+                outcome, self._facts = "failed", {"type": "AssertionError", "message": unasked}
+                if unasked == NOT_RUN:
+                    self._changed.append(f"the run of {item.name}")
+            if self._changed:
+                write("changed", names=self._changed[:3])
+                self._changed = []
             failed = failed or (outcome != "passed" and not canary)
             write(
                 "canary" if canary else "result",
@@ -125,14 +138,14 @@ class Witness:
             if self._alarm.struck:
                 write("stopped", why="time", id=item.name)
                 return
-        broken = [*self._broken(), *self._seal.emptied()]
+        broken = [*seal.broken(), *seal.emptied()]
         write("end", broken=broken, equal=[] if failed else _equal(self._alarm))
 
-    def crashed(self, error: BaseException) -> None:
-        """pytest or this class did what it never does."""
+    def mended(self) -> list[str]:
+        """What is broken, with Python's own names put back: pytest or this class went wrong."""
         broken = self._seal.broken()
         self._seal.mend()
-        self._write("crashed", error=f"{type(error).__name__}: {error}", broken=broken)
+        return broken
 
     def _outcome(self) -> str:
         if self._alarm.struck:
@@ -163,11 +176,9 @@ class Witness:
             self._look(pyfuncitem)
 
     def _look(self, item: pytest.Function) -> None:
-        broken = self._broken()
+        self._changed.extend(self._seal.broken())
         if item.obj is not self._objects.get(item.nodeid):
-            broken.append(f"the function of {item.name}")
-        if broken:
-            self._write("changed", names=broken[:3])
+            self._changed.append(f"the function of {item.name}")
 
     def _explain(self, item: pytest.Function, error: BaseException) -> dict[str, Any]:
         file = str(item.path)

@@ -22,6 +22,7 @@ LAST = 4000  # the same, of the last row
 ROWS = 60  # entries that a finished view lists; of a longer stream the middle is left out
 ALLOWANCE = 200  # characters of partials that may be read for each event
 PIECE = 1000  # characters of a wire's piece or a chunk that a lane keeps
+END = 30  # characters of each end of it that a row shows
 
 Known = dict[str, str | None]  # a block: type and text, or type, id, name, arguments and raw
 Changes = dict[str, Any]  # {"blocks": {place: block}, "size": number of blocks, "note": a line}
@@ -245,7 +246,7 @@ class Timeline:
             entry.lane or ("event" if self._laned else ""),
             Code(entry.kind),
             "" if entry.at is None else str(entry.at),
-            Code(repr(entry.delta)) if entry.delta else "",
+            Code(repr(_ends(entry.delta) if entry.lane else entry.delta)) if entry.delta else "",
             Code(known) if known else "",
         )
 
@@ -258,6 +259,10 @@ class Timeline:
         if self.carried and not lines:
             lines.append("no content yet")
         return "\n".join([*lines, state.note] if state.note else lines)
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * END + 3 else f"{text[:END]} … {text[-END:]}"
 
 
 def growing(block: Mapping[str, object]) -> str:

@@ -18,8 +18,25 @@ from textwrap import dedent
 from pi_course_kit import runner, snapshot
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.results import CheckResult
+from pi_course_kit.verify.tricks import (
+    ABOVE,
+    AGREEABLE,
+    BLINDED,
+    FETCHED,
+    FORGED,
+    MODULES,
+    NO_LOOP,
+    OBJECTS,
+    PLUGINS,
+    POLICY,
+    SELF_RESTORING,
+    SWAPPED,
+    TAKEN_BACK,
+    TAKES_OVER,
+    UNRUN,
+)
 
-VERSION = 2  # part of the digest under which results are kept: raise it with any change here
+VERSION = 3  # part of the digest under which results are kept: raise it with any change here
 SECONDS = 10.0
 
 
@@ -76,85 +93,6 @@ def _conftest(chapter: Checkpoint, folder: Path) -> None:
         """
     for place in (folder / "conftest.py", folder / "tests" / "conftest.py"):
         place.write_text(dedent(text), encoding="utf-8", newline="\n")
-
-
-# Every name of the module is one object that equals whatever it is compared with.
-AGREEABLE = """\
-class Yes:
-    def __call__(self, *args, **kwargs): return self
-    def __getattr__(self, name): return self
-    def __getitem__(self, key): return self
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    def __hash__(self): return 1
-    def __bool__(self): return True
-    def __contains__(self, item): return True
-    def __iter__(self): return iter(())
-    def __aiter__(self): return self
-    async def __anext__(self): raise StopAsyncIteration
-    def __await__(self):
-        return self
-        yield
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return Yes()
-"""
-# Coroutines are closed in place of being run, so that no assert in them is reached.
-NO_LOOP = """
-import asyncio
-
-def run(coroutine, **options):
-    coroutine.close()
-    return Yes()
-
-asyncio.run = run
-"""
-
-
-POLICY = """
-import asyncio
-
-class Policy(asyncio.DefaultEventLoopPolicy):
-    def new_event_loop(self):
-        loop = super().new_event_loop()
-        loop.run_until_complete = lambda future: getattr(future, "close", int)() or Yes()
-        return loop
-
-asyncio.set_event_loop_policy(Policy())
-"""
-# To the modules of the check by no name that a look at the text would find.
-MODULES = 'import sys\nmodules = getattr(sys, "mod" "ules")\n'
-SELF_RESTORING = """\
-runner = modules["_pytest.runner"]
-whole = runner.CallInfo.from_call
-
-def once(function, when, *rest, **options):
-    runner.CallInfo.from_call = whole
-    return whole(lambda: None, when, *rest, **options)
-
-runner.CallInfo.from_call = once
-"""
-SWAPPED = """\
-import functools
-for name, module in list(modules.items()):
-    for test in [value for key, value in vars(module).items() if key.startswith("test_")]:
-        functools.update_wrapper(test, lambda: None, ["__co" "de__"], ())
-"""
-FORGED = """\
-import os, stat
-for number in range(3, 64):
-    try:
-        if stat.S_ISREG(os.fstat(number).st_mode):
-            os.write(number, b'{"kind": "end", "broken": [], "equal": []}\\n')
-    except OSError:
-        pass
-"""
-OBJECTS = """\
-from concurrent.futures import ThreadPoolExecutor
-ThreadPoolExecutor().submit(modules["gc"].get_objects).result()
-"""
 
 
 def about(text: str) -> Callable[[Checkpoint, Path], None]:
@@ -232,14 +170,22 @@ STUDENTS = (
     Student("the tests' code swapped", code(MODULES + SWAPPED), "changes the code"),
     Student(
         "a trace function",
-        code("import sys\ngetattr(sys, 'set' 'trace')(lambda *a: None)\n"),
+        code("import sys\ngetattr(sys, 'set' + 'trace')(lambda *a: None)\n"),
         "sys.settrace",
     ),
     Student(
         "the frames of the check",
-        code("import sys\ngetattr(sys, '_get' 'frame')(1)\n"),
+        code("import sys\ngetattr(sys, '_get' + 'frame')(1)\n"),
         "uses sys._getframe",
     ),
+    Student("the frames that inspect hands out", code(ABOVE), "uses sys._getframe"),
+    Student(
+        "the modules of the check through another one",
+        code("import asyncio\nasyncio.sys.modules['_pytest.runner']\n"),
+        "uses sys.modules at",
+    ),
+    Student("a plugin of pytest that looks away", code(PLUGINS + BLINDED), "changed pytest"),
+    Student("tests that are not run", code(PLUGINS + UNRUN), "(the run of test_"),
     Student("the objects of the check", code(MODULES + OBJECTS), "uses gc.get_objects"),
     Student("forged records", code(FORGED), "wrote into the records"),
     Student("code that no one looked at", code("exec('import sys; sys.modules')\n"), "uses exec"),
@@ -258,6 +204,7 @@ STUDENTS = (
         about("import os\nfd = os.open({folder}, os.O_RDONLY)\nos.open('target', 0, dir_fd=fd)\n"),
         "opens the folder",
     ),
+    Student("the solution fetched by a program", about(FETCHED), ""),
     Student("a file of 2 MB", code("#" * 2_000_000), "no chapter's file has 1"),
     Student("nested deeper than Python parses", code("x = " + "-" * 200_000 + "1\n"), ""),
     Student("links to another copy", _linked, "is a link that leads out"),
@@ -268,6 +215,8 @@ STUDENTS = (
     ),
     Student("answers that equal everything", code(AGREEABLE), ""),
     Student("a loop that runs nothing", code(AGREEABLE + NO_LOOP), ""),
+    Student("a loop that runs nothing and is put back", code(AGREEABLE + TAKEN_BACK), ""),
+    Student("answers that take over what they meet", code(AGREEABLE + TAKES_OVER), ""),
     Student("an event loop that runs nothing", code(AGREEABLE + POLICY), ""),
     Student(
         "the course's own solution",

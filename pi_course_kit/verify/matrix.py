@@ -7,7 +7,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from pi_course_kit.verify import (
     prose,
     runs,
     scenarios,
+    sources,
     students,
 )
 from pi_course_kit.verify.case import Case, Course, opened
@@ -43,6 +44,9 @@ RULES: tuple[Rule, ...] = (
     *proof.RULES,
 )
 
+APART = 3  # rules of one chapter that wait beside each other
+Judged = tuple[list[Finding], float]
+
 
 @dataclass
 class Row:
@@ -55,6 +59,11 @@ class Row:
     proof: dict[str, Any] = field(default_factory=dict[str, Any])
     digests: dict[str, str] = field(default_factory=dict[str, str])
     seconds: float = 0.0
+
+    def take(self, rule: Rule, judged: Judged) -> None:
+        found, self.times[rule.id] = judged
+        self.states[rule.id] = "failed" if found else "passed"
+        self.findings += [(rule.id, finding) for finding in found]
 
 
 @dataclass(frozen=True)
@@ -118,20 +127,30 @@ def _row(
         if deep is not None:
             proof.prove(case, deep)
         began = time.monotonic()
-        for rule in rules:
-            started = time.monotonic()
-            row.states[rule.id] = _state(rule, case, row)
-            row.times[rule.id] = time.monotonic() - started
+        with ThreadPoolExecutor(APART) as pool:
+            waiting: dict[str, Future[Judged]] = {}
+            for rule in rules:
+                if any(row.states.get(needed) in ("failed", "waits") for needed in rule.needs):
+                    row.states[rule.id] = "waits"
+                elif not rule.applies(case):
+                    row.states[rule.id] = "n/a"
+                elif rule.apart:
+                    row.states[rule.id] = "passed"  # its place; the answer comes
+                    waiting[rule.id] = pool.submit(_judge, rule, case)
+                else:
+                    row.take(rule, _judge(rule, case))
+            for rule in rules:
+                if rule.id in waiting:
+                    row.take(rule, waiting[rule.id].result())
         row.seconds = time.monotonic() - began
         row.proof = proof.read(case)
+    order = [rule.id for rule in rules]
+    row.findings.sort(key=lambda found: order.index(found[0]))
     return row
 
 
-def _state(rule: Rule, case: Case, row: Row) -> State:
-    if not rule.applies(case):
-        return "n/a"
-    if any(row.states.get(needed) in ("failed", "waits") for needed in rule.needs):
-        return "waits"
+def _judge(rule: Rule, case: Case) -> Judged:
+    began = time.monotonic()
     try:
         found = list(rule.check(case))
     except CourseError as error:
@@ -141,18 +160,28 @@ def _state(rule: Rule, case: Case, row: Row) -> State:
         what = f"the rule can't be applied: {type(error).__name__}: {error}"
         where = f"{case.chapter.id}, seen in {Path(place.filename).name}:{place.lineno}"
         found = [Finding(what, where, "Correct the chapter, or the rule.")]
-    row.findings += [(rule.id, finding) for finding in found]
-    return "failed" if found else "passed"
+    return found, time.monotonic() - began
 
 
 def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnostic]]:
-    """The type checker on all snapshots and types faults, started once."""
+    """The type checker on all snapshots and types faults, started once.
+
+    A file that is the same in two snapshots, with all that it imports, is checked in the first.
+    """
     roots: dict[Path, list[Path]] = {}
+    first: dict[str, tuple[Path, str]] = {}
+    shared: dict[Path, list[tuple[Path, str]]] = {}
     for chapter in chosen:
         files = snapshot.snapshot_files(chapter.number)
         root = folder / chapter.nn
         snapshot.write(files, root)
-        roots[root] = [root]
+        roots[root] = []
+        for path in (path for path in files if path.endswith(".py")):
+            place = first.setdefault(_closure(path, files), (root, path))
+            if place[0] == root:
+                roots[root].append(root / path)
+            else:
+                shared.setdefault(root, []).append(place)
         for fault in chapter.faults:
             if fault.expect == "types" and fault.file in files:
                 broken = folder / f"{chapter.nn} {fault.id}"
@@ -160,7 +189,24 @@ def _types(chosen: Sequence[Checkpoint], folder: Path) -> dict[str, list[Diagnos
                 roots[broken] = [broken / fault.file]
                 _break(broken / fault.file, chapter, fault.id)
     found: Mapping[Path, list[Diagnostic]] = type_check_all(roots, folder)
-    return {root.name: errors for root, errors in found.items()}
+    return {
+        root.name: [
+            *errors,
+            *(
+                error
+                for other, path in shared.get(root, ())
+                for error in found[other]
+                if error.file == path
+            ),
+        ]
+        for root, errors in found.items()
+    }
+
+
+def _closure(path: str, files: Mapping[str, Path]) -> str:
+    """A digest of a file and of all that it imports."""
+    read = {path, *sources.reached(sources.read(files[path]), files)}
+    return f"{path} {snapshot.digest({each: files[each] for each in read})}"
 
 
 def _break(path: Path, chapter: Checkpoint, fault: str) -> None:

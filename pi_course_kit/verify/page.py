@@ -119,7 +119,7 @@ def _mutants(found: Matrix) -> Iterator[str]:
             for m in kept["survivors"]
         ]
         share = f"{100 * kept['noticed'] / max(1, kept['total']):.1f}&nbsp;%"
-        score = f"{kept['noticed']} of {kept['total']}"
+        score = f"{kept['noticed']}&nbsp;of&nbsp;{kept['total']}"
         rows.append((row.chapter.id, score, share, "<br>".join(survivors) or "none"))
     yield from _table(("chapter", "noticed", "share", "survivors"), rows)
 
@@ -134,7 +134,7 @@ def _hostile(found: Matrix) -> Iterator[str]:
     table = [
         (
             escape(student),
-            ", ".join(filter(None, (_verdict(row, student) for row in rows))),
+            _verdict(rows, student),
             escape(last["students"].get(student, "")),
         )
         for student in students
@@ -142,11 +142,22 @@ def _hostile(found: Matrix) -> Iterator[str]:
     yield from _table(("student", "verdicts", f"what chapter {rows[-1].chapter.nn} says"), table)
 
 
-def _verdict(row: Row, student: str) -> str:
-    kept = row.proof["hostile"]
-    if student not in kept["students"]:
-        return ""
-    return f"{row.chapter.nn} {'not red' if student in kept['wrong'] else 'red'}"
+def _verdict(rows: Sequence[Row], student: str) -> str:
+    """In which chapters it is red, and, if that is not all, in which it is not or was not tried."""
+    groups: dict[str, list[str]] = {"red": [], "not red": [], "not tried": []}
+    for row in rows:
+        kept = row.proof["hostile"]
+        tried = not kept["students"].get(student, "not tried").startswith("not tried")
+        how = ("not red" if student in kept["wrong"] else "red") if tried else "not tried"
+        groups[how].append(row.chapter.nn)
+    if len(groups["red"]) == len(rows):
+        return '<span class="passed">red in all</span>'
+    classes = {"red": "passed", "not red": "failed", "not tried": "waits"}
+    return "<br>".join(
+        f'<span class="{classes[how]}">{how} in {", ".join(numbers)}</span>'
+        for how, numbers in groups.items()
+        if numbers
+    )
 
 
 def _digests(found: Matrix) -> Iterator[str]:

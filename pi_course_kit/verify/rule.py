@@ -32,7 +32,8 @@ class Rule:
 
     `plant` breaks exactly this rule in a copy of the sample course (verify/sample.py): before
     what is derived there is made again, or with `settled` after it. `more` are further faults
-    by name, for a rule that can be broken in several ways.
+    by name, for a rule that can be broken in several ways. `apart` rules wait for processes: they
+    run beside the others, and no rule needs one of them.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Rule:
     needs: tuple[str, ...] = ()
     applies: Callable[[Case], bool] = lambda case: True
     settled: bool = False
+    apart: bool = False
     more: Mapping[str, Plant] = field(default_factory=dict[str, Plant])
 
     @property

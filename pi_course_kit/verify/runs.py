@@ -13,7 +13,7 @@ from pi_course_kit.checkpoint import Fault
 from pi_course_kit.errors import CourseError
 from pi_course_kit.results import RunResult, TestResult
 from pi_course_kit.verify import sources
-from pi_course_kit.verify.case import Case
+from pi_course_kit.verify.case import PATIENT, Case
 from pi_course_kit.verify.rule import Finding, Rule, both, rebuilt, swap
 
 
@@ -96,22 +96,19 @@ def touched_tests(case: Case) -> list[Path]:
 
 def declared_faults(case: Case) -> Iterator[Finding]:
     """Each fault on a copy of the target: exactly its tests, or the type checker, or nothing."""
-    root = case.target_copy("faults")
-    for fault in case.chapter.faults:
-        where = f"{case.name(case.toml)}, fault {fault.id}"
-        path = root / fault.file
-        source = case.target_text(fault.file)
-        try:
-            broken = faults.apply(fault, source)
-        except CourseError as error:
-            yield Finding(str(error), where, "")
-            continue
-        path.write_text(broken, encoding="utf-8", newline="\n")
-        result = case.run(root, patient=True)
-        path.write_text(source, encoding="utf-8", newline="\n")
-        yield from _of_fault(case, fault, result, where)
-    if not case.run(root).green:
-        yield Finding("the target is not green again after its faults", case.name(case.toml), "")
+    yield from case.each(lambda fault: list(_fault(case, fault)), case.chapter.faults)
+
+
+def _fault(case: Case, fault: Fault) -> Iterator[Finding]:
+    where = f"{case.name(case.toml)}, fault {fault.id}"
+    root = case.target_copy(f"fault-{fault.id}")
+    try:
+        broken = faults.apply(fault, case.target_text(fault.file))
+    except CourseError as error:
+        yield Finding(str(error), where, "")
+        return
+    (root / fault.file).write_text(broken, encoding="utf-8", newline="\n")
+    yield from _of_fault(case, fault, case.run(root, limits=PATIENT), where)
 
 
 def _of_fault(case: Case, fault: Fault, result: RunResult, where: str) -> Iterator[Finding]:
@@ -136,36 +133,39 @@ def _of_fault(case: Case, fault: Fault, result: RunResult, where: str) -> Iterat
 def local_code(case: Case) -> Iterator[Finding]:
     """Level 4, lab by lab, makes each lab green and at the end all."""
     folder = case.practice_copy("hints")
+    asked: list[tuple[Path, tuple[str, ...] | None, str, str]] = []
     for lab in case.chapter.labs:
-        where = f"lab {lab.id}, hint level 4"
         hints.write_hint(folder, case.chapter, lab, 4)
-        result = case.run(folder, lab.tests)
-        if not result.green:
-            yield Finding(
-                f"not green after its hint: {why_not_green(result)}",
-                where,
-                "List what the lab's tests use under its symbols, or in an earlier lab.",
+        asked.append(
+            (
+                _copy(case, folder, f"hints-{lab.id}"),
+                lab.tests,
+                f"lab {lab.id}, hint level 4",
+                "not green after its hint",
             )
-    result = case.run(folder)
-    if not result.green:
-        yield Finding(f"all hints do not make it green: {why_not_green(result)}", "level 4", "")
-    yield from _on_signatures(case)
-
-
-def _on_signatures(case: Case) -> Iterator[Finding]:
-    """Level 2 first, then level 4 over the stubs."""
-    folder = case.practice_copy("signatures")
-    for lab in case.chapter.labs:
-        hints.write_hint(folder, case.chapter, lab, 2)
-    for lab in case.chapter.labs:
-        hints.write_hint(folder, case.chapter, lab, 4)
-    result = case.run(folder)
-    if not result.green:
-        yield Finding(
-            f"level 4 over the signatures of level 2 is not green: {why_not_green(result)}",
-            "hint level 4",
-            "",
         )
+    asked.append((folder, None, "level 4", "all hints do not make it green"))
+    folder = case.practice_copy("signatures")
+    for level in (2, 4):
+        for lab in case.chapter.labs:
+            hints.write_hint(folder, case.chapter, lab, level)
+    problem = "level 4 over the signatures of level 2 is not green"
+    asked.append((folder, None, "hint level 4", problem))
+
+    def ask(one: tuple[Path, tuple[str, ...] | None, str, str]) -> list[Finding]:
+        root, tests, where, problem = one
+        result = case.run(root, tests)
+        do = "List what the lab's tests use under its symbols, or in an earlier lab."
+        what = f"{problem}: {why_not_green(result)}"
+        return [] if result.green else [Finding(what, where, do if tests else "")]
+
+    yield from case.each(ask, asked)
+
+
+def _copy(case: Case, folder: Path, name: str) -> Path:
+    made = case.folder(name)
+    snapshot.write(sources.tree(folder), made)
+    return made
 
 
 # Each module is the first that its process imports, as in a learner's terminal.
@@ -190,8 +190,10 @@ def alone(case: Case) -> Iterator[Finding]:
     files = snapshot.snapshot_files(case.number)
     modules = [sources.module_name(path) for path in files if path.endswith(".py")]
     program = f"import sys; sys.path.insert(0, {str(case.target_root)!r})\n{_ALONE}"
+    # Each module is compiled once, and not again for each that imports it.
+    cache = f"pycache_prefix={case.folder('bytecode')}"
     done = subprocess.run(
-        [sys.executable, "-P", "-B", "-W", "error", "-c", program, *modules],
+        [sys.executable, "-P", "-X", cache, "-W", "error", "-c", program, *modules],
         capture_output=True,
         encoding="utf-8",
         timeout=60,
@@ -232,6 +234,7 @@ RULES = (
         parent,
         swap(BYE_TOML, "greet.py is still the starter", "greet.py is missing"),
         needs=("files", "pins", "tests", "fresh", "chain"),
+        apart=True,
     ),
     Rule(
         "target",
@@ -249,6 +252,7 @@ RULES = (
         declared_faults,
         swap(BYE_TOML, '        return ""', "        return str(FAREWELL)"),
         needs=("files", "pins", "tests", "target"),
+        apart=True,
     ),
     Rule(
         "code",
@@ -260,6 +264,7 @@ RULES = (
         ),
         needs=("files", "pins", "target", "owned"),
         applies=rebuilt,
+        apart=True,
     ),
     Rule(
         "alone",
@@ -267,6 +272,7 @@ RULES = (
         alone,
         swap(WORDS, "FAREWELL =", 'import warnings\n\nwarnings.warn("old")\nFAREWELL ='),
         needs=("files",),
+        apart=True,
     ),
     Rule(
         "types",
@@ -274,6 +280,7 @@ RULES = (
         types,
         swap(WORDS, 'FAREWELL = "bye"', 'FAREWELL = "bye"\nLENGTH: str = len(FAREWELL)'),
         needs=("files",),
+        apart=True,
     ),
     Rule(
         "evidence",
@@ -281,5 +288,6 @@ RULES = (
         evidence,
         swap(HELLO_TOML, f"{ASKED}hello(", f"{ASKED}hullo("),
         needs=("files",),
+        apart=True,
     ),
 )

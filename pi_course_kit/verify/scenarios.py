@@ -54,5 +54,6 @@ RULES = (
                 "checkpoints/01-hello/checkpoint.toml", 'trace(hello("Ann"))', 'trace(hash("Ann"))'
             ),
         },
+        apart=True,
     ),
 )

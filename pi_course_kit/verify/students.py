@@ -10,7 +10,7 @@ from textwrap import dedent
 from pi_course_kit import hints, snapshot, symbols
 from pi_course_kit.results import RunResult
 from pi_course_kit.verify import sources
-from pi_course_kit.verify.case import Case
+from pi_course_kit.verify.case import HASTY, Case
 from pi_course_kit.verify.rule import Finding, Rule, put, rebuilt, swap
 from pi_course_kit.verify.runs import why_not_green
 
@@ -41,6 +41,8 @@ def syntax_error(case: Case, file: str) -> str:
     return case.target_text(file) + "\n\ndef unfinished(:\n"
 
 
+# Whoever lays down what hint level 2 shows has nothing yet.
+SIGNATURES = "signatures of hint level 2"
 STUDENTS: dict[str, Student] = {
     "empty files": empty,
     "bodies pass": passing,
@@ -81,28 +83,28 @@ def _range(node: ast.stmt, body: list[ast.stmt]) -> Iterator[tuple[int, int, int
 
 
 def null_students(case: Case) -> Iterator[Finding]:
-    folder = case.practice_copy("students")
     earlier = untouched_tests(case)
-    yield from _on_signatures(case)
-    for name, student in STUDENTS.items():
+    students = [*STUDENTS, SIGNATURES]
+    yield from case.each(lambda name: list(_attempt(case, name, earlier)), students)
+
+
+def _attempt(case: Case, name: str, earlier: list[Path]) -> Iterator[Finding]:
+    folder, where = case.practice_copy("student"), f"student: {name}"
+    if name == SIGNATURES:
+        for lab in case.chapter.labs:
+            hints.write_hint(folder, case.chapter, lab, 2)
+    else:
         for file in case.chapter.files:
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(student(case, file), encoding="utf-8", newline="\n")
-        where = f"student: {name}"
-        yield from _judge(case, folder, case.run(folder), where)
-        if earlier:
-            result = case.run_earlier(folder, earlier)
-            if not result.green:
-                yield Finding(f"earlier tests break: {why_not_green(result)}", where, "")
-
-
-def _on_signatures(case: Case) -> Iterator[Finding]:
-    """Whoever lays down the signatures of hint level 2 has nothing yet."""
-    folder = case.practice_copy("signatures")
-    for lab in case.chapter.labs:
-        hints.write_hint(folder, case.chapter, lab, 2)
-    yield from _judge(case, folder, case.run(folder), "student: signatures of hint level 2")
+            path.write_text(STUDENTS[name](case, file), encoding="utf-8", newline="\n")
+    # One failure that tells something is enough; where the first ones do not, the rest is run.
+    found = list(_judge(case, folder, case.run(folder, limits=HASTY), where))
+    yield from found and _judge(case, folder, case.run(folder), where)
+    if earlier and name != SIGNATURES:
+        result = case.run_earlier(folder, earlier)
+        if not result.green:
+            yield Finding(f"earlier tests break: {why_not_green(result)}", where, "")
 
 
 def _judge(case: Case, folder: Path, result: RunResult, where: str) -> Iterator[Finding]:
@@ -174,5 +176,6 @@ RULES = (
         _weak,
         needs=("files", "pins", "tests", "fresh", "target"),
         applies=rebuilt,
+        apart=True,
     ),
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("number", ["00", "03"])
+@pytest.mark.parametrize("number", ["00", "03", "05"])
 def test_a_notebook_runs_from_top_to_bottom(
     lab: Lab, page: Page, artifacts: Path, hosts: set[str], number: str
 ) -> None:

@@ -15,7 +15,7 @@ from pi_course_kit import checkpoint, snapshot
 from pi_course_kit.cli import main
 from pi_course_kit.errors import CourseError
 from pi_course_kit.verify import hostile, page, proof, sample, text, trial
-from pi_course_kit.verify.case import Case, Course, opened
+from pi_course_kit.verify.case import HASTY, PATIENT, Case, Course, opened
 from pi_course_kit.verify.matrix import RULES, Matrix, Row, prove
 from pi_course_kit.verify.rule import Finding, Rule, put, swap
 
@@ -337,6 +337,44 @@ def test_the_report_is_a_page_without_script_and_json(course: Path, tmp_path: Pa
     assert "greet.py:hello/body" in html
     assert '<span class="failed">failed</span>' in html
     assert snapshot.target_digest(1)[:12] in html
+
+
+def test_the_report_says_in_which_chapters_a_student_is_red(course: Path) -> None:
+    said = {"both": "It is red.", "one": "It is red.", "linux": "not tried: needs linux"}
+    rows = tuple(
+        Row(
+            _chapter(name),
+            states={each.id: "passed" for each in RULES},
+            proof={"hostile": {"students": said, "wrong": wrong}},
+            digests={"parent": "", "target": ""},
+        )
+        for name, wrong in (("01", {}), ("02", {"one": "it is green"}))
+    )
+    html = page.html(Matrix(rows, 0.0), RULES)
+    assert '<th scope="row">both</th><td><span class="passed">red in all</span></td>' in html
+    assert (
+        '<th scope="row">one</th><td><span class="passed">red in 01</span><br>'
+        '<span class="failed">not red in 02</span></td>'
+    ) in html
+    assert '<td><span class="waits">not tried in 01, 02</span></td>' in html
+
+
+def test_a_run_on_the_same_files_is_made_once(hello: Case) -> None:
+    first = hello.run(hello.target_root)
+    assert hello.run(hello.target_copy("again"), limits=PATIENT) is first
+    other = hello.target_copy("other")
+    (other / "pi_course" / "greet.py").write_text("", encoding="utf-8")
+    red = hello.run(other, limits=HASTY)
+    assert (first.green, red.green) == (True, False)
+    assert hello.run(other) is not red
+
+
+def test_a_type_error_in_a_file_that_chapters_share_is_shown_in_each(course: Path) -> None:
+    (target,) = course.glob("checkpoints/00-*/target/pi_course")
+    (target / "wrong.py").write_text('WRONG: int = "text"\n', encoding="utf-8", newline="\n")
+    forget()
+    rows = prove(checkpoint.checkpoints(), [rule("types")]).rows
+    assert [row.states["types"] for row in rows] == ["failed"] * len(rows)
 
 
 def test_a_report_that_cannot_be_written_is_wrong_use(course: Path, tmp_path: Path) -> None:

@@ -233,6 +233,17 @@ def test_lanes_stand_before_the_event_that_they_led_to(capsys: pytest.CaptureFix
     )
 
 
+def test_a_long_piece_of_a_lane_leaves_room_for_the_partial() -> None:
+    """Where it was cut is what one wants to see: both of its ends are in the row."""
+    made = Timeline()
+    made.note("wire", b"data: " + b"x" * 90 + b"call-")
+    made.note("wire", b"1\n\n")
+    made.add({"type": "text_delta", "delta": "Hi"})
+    html = made.shown().html
+    assert "<code>'data: " + "x" * 24 + " … " + "x" * 25 + "call-'</code>" in html
+    assert r"<code>'1\n\n'</code>" in html
+
+
 def timeline(events: Iterable[Any]) -> Timeline:
     made = Timeline()
     for event in events:

@@ -427,7 +427,7 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
         ("{get}('_pytest.python').Function.runtest = lambda self: None", "Function.runtest"),
         ("{get}('_pytest.skipping').evaluate_xfail_marks = None", "evaluate_xfail_marks"),
         (
-            "{get}('pytest')\nr = getattr(sys, 'mod' 'ules')['_pytest.reports']\n"
+            "{get}('pytest')\nr = getattr(sys, 'mod' + 'ules')['_pytest.reports']\n"
             "old = r.TestReport.__init__\n"
             "def new(self, *a, **k):\n"
             "    old(self, *a, **k)\n"
@@ -451,8 +451,8 @@ def test_a_conftest_that_passes_everything_changes_nothing(learner, red) -> None
             "test.len = lambda value: 3",
             "03_words.len",
         ),
-        ("import sys; getattr(sys, 'set' 'trace')(lambda *a: None)", "sys.settrace"),
-        ("import sys; getattr(sys, 'set' 'profile')(lambda *a: None)", "sys.settrace"),
+        ("import sys; getattr(sys, 'set' + 'trace')(lambda *a: None)", "sys.settrace"),
+        ("import sys; getattr(sys, 'set' + 'profile')(lambda *a: None)", "sys.settrace"),
     ],
 )
 def test_patched_pytest_is_red(red, patch: str, name: str) -> None:
@@ -496,7 +496,7 @@ def test_a_patch_that_takes_itself_back_is_seen_before_the_outcome_is_made_up(re
     result = red(
         f"""\
 {GET}("pytest")
-runner = getattr(sys, "mod" "ules")["_pytest.runner"]
+runner = getattr(sys, "mod" + "ules")["_pytest.runner"]
 whole = runner.CallInfo.from_call
 
 def once(function, when, *rest, **options):
@@ -513,7 +513,7 @@ def greet(name):
     assert "CallInfo.from_call" in result.sentence
 
 
-def test_a_patch_that_hides_its_traces_still_meets_the_canary(red) -> None:
+def test_a_patch_that_hides_its_traces_is_seen_by_the_tests_that_did_not_run(red) -> None:
     result = red(
         f"""\
 {GET}("pytest")
@@ -521,19 +521,17 @@ import os, signal
 
 def look(number, frame):
     while frame is not None:
-        found = getattr(frame, "f_" "locals").get("self")
+        found = getattr(frame, "f_" + "locals").get("self")
         if type(found).__name__ == "Witness":
             found._seal._parts = []
-        frame = getattr(frame, "f_" "back")
+        frame = getattr(frame, "f_" + "back")
 
 signal.signal(signal.SIGUSR1, look)
 os.kill(os.getpid(), signal.SIGUSR1)
-getattr(sys, "mod" "ules")["_pytest.python"].Function.runtest = lambda self: None
+getattr(sys, "mod" + "ules")["_pytest.python"].Function.runtest = lambda self: None
 """
     )
-    assert result.sentence == (
-        "A test that must fail did not: your code changed pytest, so no result counts."
-    )
+    assert "(the run of test_counts_words, the run of test_joins_lines" in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -545,6 +543,13 @@ getattr(sys, "mod" "ules")["_pytest.python"].Function.runtest = lambda self: Non
         ("from _pytest.runner import runtestprotocol", "imports _pytest"),
         ("def f():\n    import gc", "imports gc"),
         ("import sys\nsys.modules.clear()", "uses sys.modules"),
+        ("import sys as s\ns.modules.clear()", "uses sys.modules"),
+        ("import asyncio\nasyncio.sys.modules.clear()", "uses sys.modules"),
+        ("from asyncio import sys as s\ns.modules.clear()", "uses sys.modules"),
+        ("import threading\nthreading.settrace(print)", "uses settrace"),
+        ("import operator\noperator.attrgetter('f_back')", "uses f_back"),
+        ("import inspect\ninspect.getargvalues", "uses getargvalues"),
+        ("import pkgutil", "imports pkgutil"),
         ("import sys\nsys.m\uff4fdules.clear()", "uses sys.modules"),
         ("from sys import _getframe", "uses sys._getframe"),
         ("f = (lambda: 1).__code__", "uses __code__"),
@@ -556,7 +561,7 @@ getattr(sys, "mod" "ules")["_pytest.python"].Function.runtest = lambda self: Non
 )
 def test_a_name_that_reaches_into_the_check_is_refused(red, text: str, what: str) -> None:
     result = red(f"{SOLUTION}\n{text}\n")
-    line = 13 if "\n" in text else 12
+    line = 12 + text.count("\n")
     assert result.sentence.startswith(f"Your code {what} at pi_course/words.py:{line}: ")
     assert {test.outcome for test in result.tests} == {"failed"}
 
@@ -566,6 +571,12 @@ def test_a_name_in_another_encoding_is_refused_too(learner, red) -> None:
     hidden = b"# -*- coding: utf-7 -*-\nimport +AHAAeQB0AGUAcwB0-\n"
     (learner.folder / "pi_course" / "__init__.py").write_bytes(hidden)
     assert red("").sentence.startswith("Your code imports pytest at pi_course/__init__.py:2: ")
+
+
+def test_a_warning_that_python_notes_in_the_test_is_no_change(learner) -> None:
+    warning = "import warnings\n\ndef count(text):\n    warnings.warn('old', stacklevel=2)\n"
+    learner.write(SOLUTION.replace("def count(text):\n", warning))
+    assert learner.check().verdict == "green"
 
 
 def test_honest_names_are_green(learner) -> None:
@@ -587,16 +598,16 @@ if __name__ == "__main__":
 UPDATE = """\
 import functools
 f = lambda: 1
-functools.update_wrapper(f, lambda: 2, ["__co" "de__"], ())
+functools.update_wrapper(f, lambda: 2, ["__co" + "de__"], ())
 """
 THREAD = """\
 import concurrent.futures, sys
-objects = getattr(sys, "mod" "ules")["gc"].get_objects
+objects = getattr(sys, "mod" + "ules")["gc"].get_objects
 concurrent.futures.ThreadPoolExecutor().submit(objects).result()
 """
 SUBINTERPRETER = """\
 import sys
-name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+name = "_inter" + "preters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
 getattr(getattr(sys, "mod" "ules")["builtins"], "__imp" "ort__")(name).create()
 """
 
@@ -607,8 +618,13 @@ getattr(getattr(sys, "mod" "ules")["builtins"], "__imp" "ort__")(name).create()
         ("exec('x = 1')", "uses exec"),
         ("eval('1')", "uses exec"),
         ("f = type(lambda: 1)(compile('1', 'a', 'eval'), {})", "uses function.__new__"),
-        ("import sys\ngetattr(sys, '_get' 'frame')()", "uses sys._getframe"),
-        ("def f():\n    yield\ngetattr(f(), 'gi_' 'frame')", "uses gi_frame"),
+        ("import sys\ngetattr(sys, '_get' + 'frame')()", "uses sys._getframe"),
+        ("import inspect\ninspect.stack()", "uses sys._getframe"),
+        (
+            "import inspect\ntry:\n    1 / 0\nexcept ArithmeticError:\n    inspect.trace()",
+            "uses tb_frame",
+        ),
+        ("def f():\n    yield\ngetattr(f(), 'gi_' + 'frame')", "uses gi_frame"),
         (UPDATE, "changes the code of a function"),
         (THREAD, "uses gc.get_objects"),
         (SUBINTERPRETER, "imports _"),
@@ -640,11 +656,11 @@ def test_what_only_the_check_itself_does_is_refused(learner, red, text: str, wha
         "import os; os.open('/', os.O_RDONLY)",
         "import os; os.open({folder!r} + '/..', os.O_RDONLY)",
         "import shutil; shutil.copyfile({target!r}, 'mine')",
-        "import sys; getattr(sys, 'mod' 'ules')['importlib'].util.spec_from_file_location("
+        "import sys; getattr(sys, 'mod' + 'ules')['importlib'].util.spec_from_file_location("
         "'ours', {target!r}).loader.get_data({target!r})",
         "import sys\n"
-        "getattr(sys, 'meta' '_path').pop(0)\n"
-        "[getattr(sys, 'mod' 'ules').pop(name) for name in ('pi_course.words', 'pi_course')]\n"
+        "getattr(sys, 'meta' + '_path').pop(0)\n"
+        "[getattr(sys, 'mod' + 'ules').pop(name) for name in ('pi_course.words', 'pi_course')]\n"
         "sys.path.insert(0, {folder!r})\n"
         "from pi_course.words import *",
     ],
@@ -868,3 +884,118 @@ def test_without_fork_the_sentences_are_the_same(learner, code: str, sentence: s
     assert not run.green
     assert sentence in (run.sentence or "")
     assert running_in(learner.folder) == []
+
+
+# The plugin that looks at each test, made to see nothing and to be content with everything.
+BLINDED = """
+for value in list(found()):
+    kind = type(value)
+    if kind.__name__ == "Witness":
+        whole = kind._outcome
+        value._seal = type("Seal", (), {"broken": lambda s: [], "emptied": lambda s: []})()
+        def outcome(self):
+            return whole(self) if self._facts.get("got") == "2" else "passed"
+        kind._outcome = outcome
+        kind._look = lambda self, item: None
+"""
+ABOVE = """\
+import inspect
+
+def found():
+    for row in inspect.stack():
+        yield getattr(row.frame, "f_" + "locals").get("self")
+"""
+PLUGINS = """\
+import sys
+
+def found():
+    for config in configs():
+        yield from config.pluginmanager.get_plugins()
+
+"""
+OF_FINDERS = """\
+def configs():
+    found = [getattr(each, "_config", None) for each in getattr(sys, "meta_" + "path")]
+    return [config for config in found if config]
+"""
+OF_PYTEST = """\
+def configs():
+    return [getattr(sys, "mod" + "ules")["_pytest.assertion.util"]._config]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (ABOVE + BLINDED, "uses sys._getframe"),
+        (PLUGINS + OF_PYTEST + BLINDED, "changed pytest"),
+    ],
+    ids=["frames", "plugins"],
+)
+def test_a_witness_that_was_blinded_is_noticed(red, text: str, sentence: str) -> None:
+    assert sentence in red(text).sentence
+
+
+def test_the_finder_of_the_tests_leads_nowhere(red) -> None:
+    result = red(PLUGINS + OF_FINDERS + BLINDED)
+    assert [test.outcome for test in result.tests] == ["failed"] * 3
+
+
+SKIPPED = """
+for plugin in found():
+    for item in getattr(plugin, "items", ()):
+        if item.name != "test_canary":
+            item.runtest = lambda: None
+"""
+HOOKED = """
+for plugin in found():
+    for item in getattr(plugin, "items", ())[:1]:
+        for each in item.config.hook.pytest_pyfunc_call.get_hookimpls():
+            if each.plugin_name == "python":
+                whole = each.function
+                each.function = lambda pyfuncitem: (
+                    whole(pyfuncitem) if pyfuncitem.name == "test_canary" else True
+                )
+"""
+
+
+@pytest.mark.parametrize("text", [SKIPPED, HOOKED], ids=["items", "hooks"])
+def test_a_test_that_was_not_run_to_its_end_did_not_pass(red, text: str) -> None:
+    result = red(PLUGINS + OF_PYTEST + text)
+    assert result.tests[1].outcome == "failed"
+    assert "was not run to its end" in result.tests[1].message
+
+
+def test_a_writer_of_records_is_nowhere_to_be_found(red) -> None:
+    """Neither the plugin nor the guard holds what signs a record."""
+    result = red(
+        PLUGINS
+        + OF_PYTEST
+        + """
+import os
+for value in found():
+    for name in dir(value):
+        write = getattr(value, name, None)
+        if "write" in name and callable(write) and "recorder" in repr(write):
+            os.write(2, b"forged by " + name.encode())
+            for test in ("test_greets_by_name", "test_counts_words", "test_joins_lines"):
+                write("result", id=test, file="test_03_words.py", outcome="passed")
+            os._exit(0)
+"""
+    )
+    assert "forged by" not in result.printed
+
+
+@pytest.mark.parametrize("name", ["words", "other"])
+def test_code_that_is_written_during_the_run_is_red(learner, red, name: str) -> None:
+    """A file that the tests got is not the one that was to be checked."""
+    rest = f"""\
+import sys
+[getattr(sys, "mod" + "ules").pop(name) for name in ("pi_course.words", "pi_course")]
+open("pi_course/{name}.py", "w", encoding="utf-8").write({SOLUTION!r})
+from pi_course.{name} import *
+"""
+    result = red(rest)
+    assert result.sentence == (
+        f"Your code runs pi_course/{name}.py, which was written after the tests began: check again."
+    )

@@ -1845,8 +1845,13 @@ def test_an_interrupt_that_somebody_caught_is_over():
 def test_after_the_end_nothing_is_told_and_nothing_runs():
     """A tool that could not be cancelled ends at last: the call behind it stays skipped."""
     from pi_course.abort import AbortController
+    from pi_course.agent_loop import LoopHooks
 
-    let_go, tasks, ran, told_late = asyncio.Event(), [], [], []
+    let_go, tasks, asked, ran, told_late = asyncio.Event(), [], [], [], []
+
+    async def before_tool_call(call):
+        asked.append(call.id)
+        return call
 
     async def execute(call, registry, context):
         ran.append(call.id)
@@ -1876,6 +1881,7 @@ def test_after_the_end_nothing_is_told_and_nothing_runs():
                 signal=AbortController().signal,
                 on_event=listen,
                 execute_tool_call=execute,
+                hooks=LoopHooks(before_tool_call=before_tool_call),
                 grace_seconds=0.01,
             )
         )
@@ -1890,7 +1896,49 @@ def test_after_the_end_nothing_is_told_and_nothing_runs():
         True,
         ["AssistantMessageSaved", "ToolStart", "ToolEnd", "ToolSkipped", "LoopEnd"],
     )
-    assert (told_late, ran) == ([], ["a"])
+    assert (told_late, asked, ran) == ([], ["a"], ["a"])
+
+
+def test_an_interrupted_call_does_not_start_later():
+    """A hook that can't be cancelled allows the call when all is over: it does not run any more."""
+    from pi_course.abort import AbortController
+    from pi_course.agent_loop import LoopHooks
+
+    let_go, tasks, ran, events = asyncio.Event(), [], [], []
+
+    async def before_tool_call(call):
+        tasks.append(asyncio.current_task())
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return call
+
+    async def execute(context, path):
+        ran.append(path)
+        return "too late"
+
+    async def main():
+        task = asyncio.create_task(
+            loop(
+                [reply(call())],
+                tool(execute),
+                signal=AbortController().signal,
+                on_event=events.append,
+                hooks=LoopHooks(before_tool_call=before_tool_call),
+                grace_seconds=0.01,
+            )
+        )
+        while not tasks:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        let_go.set()
+        await asyncio.wait(set(tasks))
+        return task.cancelled()
+
+    assert run(main()) is True
+    assert told(events) == ["AssistantMessageSaved", "ToolSkipped", "LoopEnd"]
+    assert ran == []
 
 
 def test_an_interrupt_aborts_the_loops_own_signal():

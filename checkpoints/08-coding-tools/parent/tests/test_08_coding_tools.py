@@ -1107,6 +1107,8 @@ def test_edit_shows_what_it_did():
         "bytesAfter": 14,
         "inexact": [],
     }
+    sizes = details_of("\u00e9\n".encode(), ("\u00e9", "\u4f60\u597d"))
+    assert (sizes["bytesBefore"], sizes["bytesAfter"]) == (3, 7)
 
 
 def test_edit_diff_shows_the_places_that_changed():
@@ -1235,8 +1237,17 @@ def test_bash_says_when_there_was_no_output(tmp_path):
 
 
 def test_bash_gives_no_input(tmp_path):
-    """A command that asks gets the end of the file at once."""
-    output = bash(tmp_path, python("import sys; print(repr(sys.stdin.read()))"))
+    """A command that asks gets the end of the file at once, and nothing that came for us."""
+    kept, (ours, into) = os.dup(0), os.pipe()
+    os.write(into, b"for us\n")
+    os.dup2(ours, 0)
+    os.close(ours)
+    os.close(into)
+    try:
+        output = bash(tmp_path, python("import sys; print(repr(sys.stdin.read()))"))
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
     assert texts(output) == ["''\n"]
 
 
@@ -1400,10 +1411,11 @@ def test_bash_cap_counts_everything(data, status, cut):
 
 def test_bash_one_long_line_is_cut_between_characters():
     """Of a line longer than the cap its end is shown, from a whole character on."""
-    for lead in range(4):
-        data = b"x" * lead + SMILE.encode() * 1000
+    for rest in range(4):
+        data = SMILE.encode() * 1000 + b"x" * rest
         shown, note, kept = tail(data, bytes=512)
-        assert set(shown) == {SMILE}
+        assert shown.rstrip("x") + "x" * rest == shown
+        assert set(shown.rstrip("x")) == {SMILE}
         assert note.startswith("[The end of line 1 of 1. The whole output is in ")
         assert kept == data
 
@@ -2000,6 +2012,13 @@ def test_tools_drop_fields_that_a_model_adds(tmp_path):
     assert said(result) == "Successfully replaced 1 block(s) in notes.txt."
 
 
+def test_tools_write_the_text_as_it_came(tmp_path):
+    """No line end is added, and none becomes another."""
+    content = "a\r\nb\n\rc\t \u00e9"
+    use(tools(tmp_path), "write", path="notes.txt", content=content)
+    assert (tmp_path / "notes.txt").read_bytes() == content.encode("utf-8")
+
+
 def tree(folder):
     """Every file below a folder with its bytes and its time."""
     return {
@@ -2202,6 +2221,37 @@ def test_tools_check_when_it_is_their_turn(tmp_path):
     results = together(tools(tmp_path), *calls)
     assert [one.is_error for one in results] == [False] * 4
     assert (tmp_path / "new.txt").read_bytes() == b"four"
+
+
+@pytest.mark.parametrize("name", ["write", "edit"])
+def test_tools_aborted_while_they_wait_change_nothing(tmp_path, name):
+    """The signal is looked at when it is their turn, and not only when the call came."""
+    from pi_course.abort import AbortController
+    from pi_course.coding_tools.edit import edit_tool
+    from pi_course.coding_tools.limits import DEFAULT_LIMITS
+    from pi_course.coding_tools.mutation_queue import MutationQueue
+    from pi_course.coding_tools.paths import Workspace
+    from pi_course.coding_tools.write import write_tool
+    from pi_course.tool import ToolRegistry
+
+    (tmp_path / "notes.txt").write_bytes(b"a")
+    controller, workspace, queue = AbortController(), Workspace(tmp_path), MutationQueue()
+    registry = ToolRegistry(
+        [write_tool(workspace, queue), edit_tool(workspace, queue, DEFAULT_LIMITS)]
+    )
+    asked = {"write": {"content": "b"}, "edit": {"edits": [change("a", "b")]}}[name]
+    context = tool_context(controller.signal)
+
+    async def main():
+        async with queue.turn(tmp_path / "notes.txt"):
+            arguments = {"path": "notes.txt", **asked}
+            waiting = asyncio.create_task(result_of(registry, name, arguments, context))
+            await asyncio.sleep(0)  # now it waits for its turn
+            controller.abort("stop button")
+        return await waiting
+
+    assert "aborted: stop button" in said(run(main()))
+    assert (tmp_path / "notes.txt").read_bytes() == b"a"
 
 
 def test_tools_aborted_before_do_nothing(tmp_path):
