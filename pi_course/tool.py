@@ -172,10 +172,11 @@ class ToolRegistry:
 async def execute_tool_call(
     call: ToolCall, registry: ToolRegistry, context: ToolContext
 ) -> ToolResultMessage:
-    """Carry out one call. Each failure is a result too; nothing that a tool raises gets out.
+    """Carry out one call. Each failure is a result too, and nothing that a tool raises gets out.
 
-    Two things do: a cancellation of the task that runs this, and KeyboardInterrupt. Both come from
-    the person who wants everything to stop, not from the tool.
+    Three things do: a cancellation of the task that runs this, KeyboardInterrupt and GeneratorExit.
+    The first two come from the person who wants everything to stop, not from the tool. With the
+    third Python closes a coroutine that nobody awaits any more.
     """
     found = registry.get(call.name)
     if found is None:

@@ -65,6 +65,7 @@ def closed_schema(parameters: type[BaseModel]) -> dict[str, object]:
 
 
 def _close(schema: dict[str, object]) -> None:
+    """Take the titles out of one object, in place, and allow no fields but its own."""
     schema.pop("title", None)
     if isinstance(properties := schema.get("properties"), dict):
         schema["additionalProperties"] = False
@@ -73,6 +74,7 @@ def _close(schema: dict[str, object]) -> None:
 
 
 def _name_in(schema: Schema) -> str:
+    """The name under $defs to which a $ref leads."""
     return str(schema["$ref"]).rpartition("/")[2]
 
 
@@ -84,6 +86,10 @@ def parse_tool_arguments(
     Fields that the schema does not know are dropped, at every depth and even if the model forbids
     them: a model that adds a field has still said what is needed. A list or object that came as a
     string of JSON is read where the schema has a list or object and no string.
+
+    What does not fit raises InvalidArguments. `arguments` are JSON, as those of a ToolCall are: for
+    a NaN or a set the ValueError or TypeError of `json` gets out. As pydantic does it, a whole
+    number that is too large for a float field becomes inf there.
     """
     texts = _JsonText(schema)
     value = texts.read(arguments, [schema], "")

@@ -46,10 +46,12 @@ def closed_schema(parameters: type[BaseModel]) -> dict[str, object]:
 
 
 def _close(schema: dict[str, object]) -> None:
+    """Take the titles out of one object, in place, and allow no fields but its own."""
     raise NotImplementedError("Lab 6.1: _close()")
 
 
 def _name_in(schema: Schema) -> str:
+    """The name under $defs to which a $ref leads."""
     raise NotImplementedError("Lab 6.1: _name_in()")
 
 
@@ -61,6 +63,10 @@ def parse_tool_arguments(
     Fields that the schema does not know are dropped, at every depth and even if the model forbids
     them: a model that adds a field has still said what is needed. A list or object that came as a
     string of JSON is read where the schema has a list or object and no string.
+
+    What does not fit raises InvalidArguments. `arguments` are JSON, as those of a ToolCall are: for
+    a NaN or a set the ValueError or TypeError of `json` gets out. As pydantic does it, a whole
+    number that is too large for a float field becomes inf there.
     """
     raise NotImplementedError("Lab 6.1: parse_tool_arguments()")
 

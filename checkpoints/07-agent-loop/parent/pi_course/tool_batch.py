@@ -60,6 +60,7 @@ class ToolBatch:
         self._asking = asyncio.Lock()
         self._started: set[str] = set()
         self._results: dict[str, ToolResultMessage] = {}
+        self._over = False  # each call has its result; a task that was given up may still be there
 
     @property
     def results(self) -> tuple[ToolResultMessage, ...]:
@@ -68,7 +69,7 @@ class ToolBatch:
 
     @property
     def _aborted(self) -> bool:
-        """Looked at before each side effect, not only before each request."""
+        """Looked at before each side effect, not only before each request. The end counts too."""
         raise NotImplementedError("Lab 7.2: ToolBatch._aborted()")
 
     async def run(self, stop: AnyTask, grace_seconds: float) -> None:
@@ -104,9 +105,11 @@ class ToolBatch:
         raise NotImplementedError("Lab 7.2: ToolBatch._progress()")
 
     def _settle(self, call: ToolCall, event: ToolEnd | ToolSkipped) -> None:
+        """Keep the result and tell it, the first one of each call."""
         raise NotImplementedError("Lab 7.2: ToolBatch._settle()")
 
     def _give_up(self, call: ToolCall, reason: SkipReason) -> None:
+        """Settle a call that nobody will answer: a failure if it has started, else skipped."""
         raise NotImplementedError("Lab 7.5: ToolBatch._give_up()")
 
 

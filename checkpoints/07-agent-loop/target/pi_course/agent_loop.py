@@ -70,8 +70,9 @@ async def run_agent_loop(
     """Run until the model stops, the run is stopped, or `max_steps` requests were made.
 
     Each request begins with the messages of `context`. Its tools are not looked at: `tools` says
-    which there are. Whatever a model, a tool, a hook or `on_event` does, the run comes to its end
-    and returns.
+    which there are. Whatever Exception or CancelledError a model, a tool, a hook or `on_event`
+    raises, the run comes to its end and returns. SystemExit and KeyboardInterrupt are for the whole
+    program, so they get out: from a tool only the second, since the first is its failure.
 
     A cancellation of the task that awaits it (Jupyter's stop button, Ctrl-C) first cancels what is
     running and waits for it, gives each call its result and tells LoopEnd; then it goes on. Who
@@ -108,17 +109,16 @@ async def run_agent_loop(
 
 
 def _announcer(on_event: OnEvent | None) -> Emit:
-    """`on_event`, made safe: what it raises is reported once, and after LoopEnd nothing is told."""
-    failed = ended = False
+    """`on_event`, made safe: what it raises is reported once, and the run goes on."""
+    failed = False
 
     def emit(event: LoopEvent) -> None:
-        nonlocal failed, ended
-        if on_event is None or ended:
+        nonlocal failed
+        if on_event is None:
             return
-        ended = isinstance(event, LoopEnd)
         try:
             on_event(event)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:  # no await here: it is no interrupt
             if not failed:
                 failed = True
                 problem = "on_event raised; the run goes on, and tells it the further events"

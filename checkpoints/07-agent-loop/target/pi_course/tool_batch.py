@@ -67,6 +67,7 @@ class ToolBatch:
         self._asking = asyncio.Lock()
         self._started: set[str] = set()
         self._results: dict[str, ToolResultMessage] = {}
+        self._over = False  # each call has its result; a task that was given up may still be there
 
     @property
     def results(self) -> tuple[ToolResultMessage, ...]:
@@ -75,8 +76,8 @@ class ToolBatch:
 
     @property
     def _aborted(self) -> bool:
-        """Looked at before each side effect, not only before each request."""
-        return self._signal.aborted
+        """Looked at before each side effect, not only before each request. The end counts too."""
+        return self._signal.aborted or self._over
 
     async def run(self, stop: AnyTask, grace_seconds: float) -> None:
         """Run the calls. However this ends, by an interrupt too, each has its result then."""
@@ -89,6 +90,7 @@ class ToolBatch:
                 if call.id not in self._results:
                     # A tool or a hook can cancel the task that it runs in, and the run goes on.
                     self._give_up(call, "aborted" if interrupted else "cancelled")
+            self._over = True
 
     def skip(self, reason: SkipReason) -> None:
         """Give each call its result without running anything."""
@@ -111,8 +113,6 @@ class ToolBatch:
 
     async def _answer(self, call: ToolCall) -> None:
         allowed = await self._allowed(call)
-        if call.id in self._results:  # given up while the hook was asked: the run is over
-            return
         if isinstance(allowed, ToolResultMessage):
             self._settle(call, ToolSkipped(allowed))
             return
@@ -152,11 +152,13 @@ class ToolBatch:
             self._emit(ToolProgress(call.id, content_blocks(content)))
 
     def _settle(self, call: ToolCall, event: ToolEnd | ToolSkipped) -> None:
+        """Keep the result and tell it, the first one of each call."""
         if call.id not in self._results:  # or it was given up, and answers after all
             self._results[call.id] = event.result
             self._emit(event)
 
     def _give_up(self, call: ToolCall, reason: SkipReason) -> None:
+        """Settle a call that nobody will answer: a failure if it has started, else skipped."""
         if call.id in self._started:
             problem = "it was cancelled before it gave a result; a part of its work may be done"
             self._settle(call, ToolEnd(failure(call, problem)))

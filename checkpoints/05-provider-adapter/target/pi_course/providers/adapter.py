@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from pi_course.abort import Aborted, AbortSignal
@@ -59,7 +59,10 @@ class ProviderModel:
         except ProviderError as error:
             reply.fail("error", str(error))
         except Exception as error:
-            reply.fail("error", f"{type(error).__name__}: {error}")
+            problem = type(error).__name__
+            with suppress(Exception):  # from its own __str__: the stream must end all the same
+                problem += f": {error}"
+            reply.fail("error", problem)
 
     async def _read(self, reply: Reply, context: AgentContext, signal: Signal | None) -> None:
         chunks = self._transport.stream(self._to_request(context), signal=signal)
