@@ -37,7 +37,7 @@ def play(on_event: Callable[[LoopEvent], None], say: Callable[[str], object]) ->
         folder = Path(name).resolve() / "project"
         sample_project.copy_to(folder)
         before, said_before = _test(folder)
-        say(f"A copy of a small project lies in {folder}.\n\n> {TASK}\n")
+        say(f"A copy of a small project lies in {folder}.\n\n> {TASK}")
         # The model types `python`, as models do: it has to be this one, which has pytest.
         path = os.pathsep.join(
             [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
