@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,10 @@ def compare(
     chapter: Checkpoint, scenario: Scenario, folder: Path, *, name: str = FUNCTION
 ) -> Comparison:
     """Run the scenario on the chapter's target and on `folder`; `name` is its function."""
+    root = snapshot.cached_snapshot(chapter.number)
+    play = partial(run, root, scenario.code, name, owner=f"chapter {chapter.nn}")
     with ThreadPoolExecutor(2) as pool:
-        root = snapshot.cached_snapshot(chapter.number)
-        ours = pool.submit(run, root, scenario.code, name, owner=f"chapter {chapter.nn}")
+        ours = pool.submit(play)
         theirs = pool.submit(run, folder, scenario.code, name, given=_given(chapter))
         reference, mine = ours.result(), theirs.result()
     if reference.entries[-1]["kind"] != "end":
@@ -83,8 +85,7 @@ def compare(
         return Comparison(scenario, equal, printed=mine.printed)
     one, other = reference.entries[index], mine.entries[index]
     ways = list(zip(reference.entries[: index + 1], mine.entries[: index + 1], strict=True))
-    again = run(root, scenario.code, name, owner=f"chapter {chapter.nn}", seed=1)
-    place = locate(ways, root, folder, again.entries)
+    place = locate(ways, root, folder, lambda: play(seed=1).entries)
     return Comparison(
         scenario,
         equal,

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+from pi_course_kit import report
 from pi_course_kit.checkpoint import Checkpoint
 from pi_course_kit.compare import Comparison, Entry
 from pi_course_kit.divergence import Place
 from pi_course_kit.output import WIDTH
-from pi_course_kit.report import field
 from pi_course_kit.values import compare, cut, cut_left, width
 
 ROOM = WIDTH - 12
 BEFORE = 2  # equal values shown before the one that differs
 LINES = 7  # of the learner's code
+
+_field = partial(report.field, hyphens=False)  # a command is not cut at its dashes
 
 
 def text(chapter: Checkpoint, folder: Path, where: str, found: Sequence[Comparison]) -> str:
@@ -49,25 +52,25 @@ def _parting(chapter: Checkpoint, folder: Path, one: Comparison) -> Iterator[str
     assert one.reference is not None and one.mine is not None
     yield story(one)
     for entry in one.equal[-BEFORE:]:
-        yield from field("equal", cut(entry.asked, ROOM), hyphens=False)
+        yield from _field("equal", cut(entry.asked, ROOM))
         yield f"              {cut(entry.value, ROOM - 2)}"
     yield ""
-    yield from field("traced", one.reference.asked or one.mine.asked, hyphens=False)
+    yield from _field("traced", one.reference.asked or one.mine.asked)
     expected, got = both(one.reference, one.mine, ROOM)
     for name, part in (("reference", expected), ("yours", got)):
         for index, line in enumerate(part):
             yield f"  {name if not index else '':<10}{line}".rstrip()
     if one.place is not None:
-        yield from field("made in", where(one.place), hyphens=False)
+        yield from _field("made in", where(one.place))
         for number, line in excerpt(folder, one.place):
             mark = ">" if number == one.place.line else " "
             yield f"            {mark} {number:>4}  {cut(line, 60)}"
     if one.lab is not None:
-        yield from field("lab", f"{one.lab.id}  {one.lab.title}", hyphens=False)
+        yield from _field("lab", f"{one.lab.id}  {one.lab.title}")
     if one.printed.strip():
-        yield from field("printed", "\n".join(one.printed.rstrip().split("\n")[-5:]), hyphens=False)
+        yield from _field("printed", "\n".join(one.printed.rstrip().split("\n")[-5:]))
     yield ""
-    yield from field("next", next_step(chapter, one), hyphens=False)
+    yield from _field("next", next_step(chapter, one))
 
 
 def story(one: Comparison) -> str:

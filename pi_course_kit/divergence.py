@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -36,20 +36,22 @@ class Place:
 
 
 def locate(
-    entries: Sequence[tuple[Step, Step]], root: Path, folder: Path, again: Sequence[Step] = ()
+    entries: Sequence[tuple[Step, Step]],
+    root: Path,
+    folder: Path,
+    again: Callable[[], Sequence[Step]],
 ) -> Place | None:
     """The line of `folder` that made the last pair differ; None when nothing of it ran.
 
     What an entry shows may have been decided on the way to one before it: of other values the
-    first counts, of other steps the nearest. `again` is a second trace of the reference: what
+    first counts, of other steps the nearest. `again` traces the reference a second time: what
     is another one there too, such as the number of a process, says nothing.
     """
     last = entries[-1][1]
     if last.get("at"):
         return _place(last["at"], _ran(last["way"], last["at"]))
     both = _names(root, entries, 0) & _names(folder, entries, 1)
-    if again:
-        both -= _unsteady([ours for ours, _ in entries], again)
+    both -= _unsteady([ours for ours, _ in entries], again())
     ways: list[Pair] = [
         (_steps(ours["way"], both), _steps(theirs["way"], both)) for ours, theirs in entries
     ]

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -141,16 +141,16 @@ class Case:
     def _practice(self) -> Path:
         return practice.create(self.chapter, self.scratch / self.chapter.id).folder
 
-    def practice_copy(self, name: str) -> Path:
-        files = sources.tree(self.practice)
+    def copy(self, files: Mapping[str, Path], name: str) -> Path:
         folder = self.folder(name)
         snapshot.write(files, folder)
         return folder
 
+    def practice_copy(self, name: str) -> Path:
+        return self.copy(sources.tree(self.practice), name)
+
     def target_copy(self, name: str) -> Path:
-        folder = self.folder(name)
-        snapshot.write(snapshot.snapshot_files(self.number), folder)
-        return folder
+        return self.copy(snapshot.snapshot_files(self.number), name)
 
     # Runs
 

@@ -138,7 +138,7 @@ def local_code(case: Case) -> Iterator[Finding]:
         hints.write_hint(folder, case.chapter, lab, 4)
         asked.append(
             (
-                _copy(case, folder, f"hints-{lab.id}"),
+                case.copy(sources.tree(folder), f"hints-{lab.id}"),
                 lab.tests,
                 f"lab {lab.id}, hint level 4",
                 "not green after its hint",
@@ -160,12 +160,6 @@ def local_code(case: Case) -> Iterator[Finding]:
         return [] if result.green else [Finding(what, where, do if tests else "")]
 
     yield from case.each(ask, asked)
-
-
-def _copy(case: Case, folder: Path, name: str) -> Path:
-    made = case.folder(name)
-    snapshot.write(sources.tree(folder), made)
-    return made
 
 
 # Each module is the first that its process imports, as in a learner's terminal.
